@@ -68,7 +68,7 @@ detail::naming naming_of(const detail::settings& settings) {
 /// Real timers, sockets and randomness.
 class real_environment final : public detail::client_environment {
  public:
-  real_environment(const core::strand_type& strand, detail::timer_queue::action on_wake)
+  real_environment(const detail::direct_strand& strand, detail::timer_queue::action on_wake)
       : timers_(std::make_shared<detail::asio_timers>(strand, std::move(on_wake))) {}
 
   detail::timers& alarms() noexcept override { return *timers_; }
@@ -86,7 +86,7 @@ void print_notice(const std::string& line) { std::fputs((line + '\n').c_str(), s
 
 detail::environment_factory real_world() {
   return {std::shared_ptr<const detail::clock>(std::shared_ptr<void>(), &detail::system_clock()),
-          [](const core::strand_type& strand, detail::timer_queue::action on_wake) {
+          [](const detail::direct_strand& strand, detail::timer_queue::action on_wake) {
             return std::make_unique<real_environment>(strand, std::move(on_wake));
           }};
 }
@@ -94,7 +94,7 @@ detail::environment_factory real_world() {
 /// The engine and its dependencies.
 class client_parts {
  public:
-  client_parts(std::shared_ptr<core> home, const core::strand_type& strand, detail::settings settings,
+  client_parts(std::shared_ptr<core> home, const detail::direct_strand& strand, detail::settings settings,
                const detail::environment_factory& world)
       : home_(std::move(home)), settings_(std::move(settings)),
         environment_(world.make(strand, [client = home_.get()] { client->catch_up(); })),
@@ -178,7 +178,7 @@ class client_core final : public core {
     const context_life::visit here(*life);
     const auto core = std::make_shared<client_core>(life, naming_of(settings), settings.values.turns, world.time);
     auto mine = std::make_shared<strand_guest>(executor);
-    mine->inside.emplace(core, mine->strand.any(), std::move(settings), world);
+    mine->inside.emplace(core, mine->strand, std::move(settings), world);
     core->lives_by(mine->strand, mine->inside->locks());
     core->strand_guest_ = mine.get();
     life->add(std::move(mine));

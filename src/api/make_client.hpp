@@ -30,7 +30,7 @@ class client_environment {
 struct environment_factory {
   std::shared_ptr<const clock> time;  // outlives every lease
   /// `on_wake`: called on the strand each time that a timer is due, before its action.
-  std::function<std::unique_ptr<client_environment>(const core::strand_type& strand, timer_queue::action on_wake)> make;
+  std::function<std::unique_ptr<client_environment>(const direct_strand& strand, timer_queue::action on_wake)> make;
 };
 
 HOLDFAST_EXPORT client make_client(const asio::any_io_executor& executor, settings settings,

@@ -20,7 +20,7 @@ namespace holdfast::detail {
 
 namespace {
 
-constexpr auto linger = std::chrono::milliseconds{1};
+constexpr auto linger = std::chrono::milliseconds{5};
 
 int make_timerfd() {
   const int fd = ::timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
@@ -30,16 +30,21 @@ int make_timerfd() {
 
 }  // namespace
 
-asio_timers::asio_timers(const strand_type& strand, timer_queue::action on_wake)
-    : descriptor_(strand, make_timerfd()), on_wake_(std::move(on_wake)) {}
+asio_timers::asio_timers(const direct_strand& strand, timer_queue::action on_wake)
+    : strand_(strand), descriptor_(strand.any().get_inner_executor(), make_timerfd()), on_wake_(std::move(on_wake)) {}
 
 struct asio_timers::wake {
   using allocator_type = source_allocator<std::byte, handler_block>;
   allocator_type get_allocator() const noexcept { return allocator_type(self->room_); }
 
+  // Below the strand.
   void operator()(const boost::system::error_code& failed) {
+    const auto keep = self;
+    if (!failed) keep->strand_.dispatch(std::move(*this));
+  }
+  void operator()() {
     coming.arrived();
-    if (!failed) self->woken();
+    self->woken();
   }
 
   std::shared_ptr<asio_timers> self;

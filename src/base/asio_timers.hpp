@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <boost/asio/any_io_executor.hpp>
-#include <boost/asio/posix/basic_stream_descriptor.hpp>
-#include <boost/asio/strand.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
 
 #include <atomic>
 #include <memory>
 
+#include "base/direct_executor.hpp"
 #include "base/fork_guard.hpp"
 #include "base/lease_clock.hpp"
 #include "base/reserved_block.hpp"
@@ -18,18 +18,17 @@ namespace holdfast::detail {
 ///
 /// Decision: one timerfd, with linger. Every command has a deadline and nearly none is reached, so timers are started
 /// and cancelled all the time. Asio's timers would cost a system call or a wake-up for many of them, and steady_timer
-/// stops while the machine sleeps. When the last timer is cancelled, the kernel's wait is shortened to a millisecond.
-/// The next command usually comes within it. The price: an io_context without work returns up to a millisecond later.
+/// stops while the machine sleeps. When the last timer is cancelled, the kernel's wait is shortened to five
+/// milliseconds. The next command usually comes within it. The price: an io_context without work returns up to five
+/// milliseconds later.
 ///
 /// Used on the strand only. The last owner calls close(); actions that are pending then are dropped.
 class asio_timers final : public timers, public std::enable_shared_from_this<asio_timers> {
  public:
-  using strand_type = boost::asio::strand<boost::asio::any_io_executor>;
-
   /// Throws boost::system::system_error if the process can open no descriptor.
   /// `on_wake`: called at each wake-up, before the actions that are due.
   explicit asio_timers(
-      const strand_type& strand, timer_queue::action on_wake = [] {});
+      const direct_strand& strand, timer_queue::action on_wake = [] {});
   asio_timers(const asio_timers&) = delete;
   asio_timers& operator=(const asio_timers&) = delete;
 
@@ -46,7 +45,8 @@ class asio_timers final : public timers, public std::enable_shared_from_this<asi
   void woken();
   void wait_for_next();
 
-  boost::asio::posix::basic_stream_descriptor<strand_type> descriptor_;
+  const direct_strand strand_;
+  boost::asio::posix::stream_descriptor descriptor_;  // its handler enters the strand
   timer_queue::action on_wake_;
   timer_queue queue_;
   handler_block room_;  // for the handler of the descriptor, so that a timer can be started without memory

@@ -8,6 +8,8 @@
 #include <optional>
 #include <utility>
 
+#include "base/last_step.hpp"
+
 // Posting through an any_io_executor costs two allocations and a type erasure more than posting to the executor inside
 // it. Most often that one is an io_context's own: post_to() and direct_strand find it.
 namespace holdfast::detail {
@@ -17,30 +19,40 @@ inline bool is_direct(const boost::asio::any_io_executor& executor) noexcept {
   return executor.target<boost::asio::io_context::executor_type>() != nullptr;
 }
 
+/// `run` has a handler of its own, or is the last step of a handler that leaves the strand (last_step).
 template <class Run>
 void post_to(const boost::asio::any_io_executor& to, Run run) {
-  if (const auto* direct = to.target<boost::asio::io_context::executor_type>())
-    boost::asio::post(*direct, std::move(run));
-  else
-    boost::asio::post(to, std::move(run));
+  const auto* const direct = to.target<boost::asio::io_context::executor_type>();
+  if (!direct) return boost::asio::post(to, std::move(run));
+  if (!last_step::take(*direct, run)) boost::asio::post(*direct, std::move(run));
 }
 
-/// A strand that is entered directly where it can be.
+/// A strand that is entered directly where it can be. A copy is the same strand.
 class direct_strand {
  public:
   using any_strand = boost::asio::strand<boost::asio::any_io_executor>;
 
   explicit direct_strand(const boost::asio::any_io_executor& executor)
       : direct_(find(executor)), any_(direct_ ? any_strand(*direct_) : boost::asio::make_strand(executor)) {}
+  direct_strand(const any_strand& entered_as_it_is) : any_(entered_as_it_is) {}
 
   const any_strand& any() const noexcept { return any_; }
+  operator const any_strand&() const noexcept { return any_; }
   /// asio::dispatch()
   template <class Run>
   void dispatch(Run&& run) const {
     if (direct_)
-      boost::asio::dispatch(*direct_, std::move(run));
+      direct_->execute(std::forward<Run>(run));
     else
-      boost::asio::dispatch(any_, std::move(run));
+      boost::asio::dispatch(any_, std::forward<Run>(run));
+  }
+  /// The same by a handler of the executor below the strand, which does nothing else.
+  template <class Run>
+  void enter_by_handler(Run&& run) const {
+    if (!direct_) return dispatch(std::forward<Run>(run));
+    last_step after(direct_->get_inner_executor());
+    dispatch(std::forward<Run>(run));
+    after.run();
   }
 
  private:

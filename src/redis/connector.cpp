@@ -20,12 +20,12 @@ constexpr auto enough_for_a_greeting = std::chrono::milliseconds{200};
 }  // namespace
 
 connector::connector(const io_services& services, const endpoint& node)
-    : services_(services), node_(node), resolver_(services.strand), alarm_(services.alarms) {}
+    : services_(services), node_(node), resolver_(services.strand.any()), alarm_(services.alarms) {}
 
 void connector::start(detail::time_point deadline, transport::handler done) {
   deadline_ = deadline;
   done_ = std::move(done);
-  asio::post(services_.strand, [self = shared_from_this()] { self->go_on([&] { self->resolve(); }); });
+  asio::post(services_.strand.any(), [self = shared_from_this()] { self->go_on([&] { self->resolve(); }); });
 }
 
 void connector::cancel() {
@@ -107,7 +107,7 @@ void connector::on_connected(const error_code& failed) {
 
 void connector::negotiate() {
   phase_ = "negotiating TLS";
-  secured_ = tls_->over(std::move(wire_->socket()), node_);
+  secured_ = tls_->over(std::move(wire_->socket()), services_.strand, node_);
   wire_.reset();
   if (!secured_) return refuse(fail(node_, errc::tls_failed, "the server's name cannot be verified"));
   const auto now = services_.now();

@@ -10,6 +10,7 @@
 
 #include <holdfast/observer.hpp>
 
+#include "base/direct_executor.hpp"
 #include "base/lease_clock.hpp"
 #include "base/random.hpp"
 #include "base/timers.hpp"
@@ -22,7 +23,7 @@ using strand = asio::strand<asio::any_io_executor>;
 
 /// The dependencies of this room, passed in. All of them are used on the strand only, and no longer after close().
 struct io_services {
-  redis::strand strand;
+  detail::direct_strand strand;
   const detail::clock& time;
   detail::timers& alarms;
   detail::random_source& random;
@@ -38,8 +39,8 @@ struct io_services {
   /// thousand callers that could have entered one by one became one handler of a second.
   template <class Run>
   void post(Run run) const {
-    asio::post(strand.get_inner_executor(),
-               [on = strand, run = std::move(run)]() mutable { asio::dispatch(on, std::move(run)); });
+    asio::post(strand.any().get_inner_executor(),
+               [on = strand.any(), run = std::move(run)]() mutable { asio::dispatch(on, std::move(run)); });
   }
 };
 

@@ -277,7 +277,8 @@ void reader::feed(std::string_view bytes) {
 
 reply* reader::next() {
   auto& reader = *impl_;
-  if (reader.failed) return nullptr;
+  const bool all_read = reader.parser->pos == reader.parser->len;
+  if (reader.failed || all_read) return nullptr;
   void* whole = nullptr;
   if (redisReaderGetReply(reader.parser, &whole) != REDIS_OK) {
     reader.fail();

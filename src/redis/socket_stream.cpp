@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <boost/asio/bind_executor.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/write.hpp>
 
@@ -24,16 +25,19 @@ void socket_stream::async_connect(const stream_socket::endpoint_type& to, std::f
     failed = error_code(errno, boost::system::system_category());
   else if (socket_.assign(protocol, fd, failed); failed)
     ::close(fd);
-  if (failed) return asio::post(socket_.get_executor(), [done = std::move(done), failed] { done(failed); });
-  socket_.async_connect(to, std::move(done));
+  if (failed) return asio::post(strand_.any(), [done = std::move(done), failed] { done(failed); });
+  socket_.async_connect(to, asio::bind_executor(strand_.any(), std::move(done)));
 }
 
 void socket_stream::async_read_some(asio::mutable_buffer into, handler done) {
-  socket_.async_read_some(into, std::move(done));
+  socket_.async_read_some(into, [this, done = std::move(done)](const error_code& failed, std::size_t size) {
+    strand_.enter_by_handler(
+        [done, failed, size] { done(failed, size); });  // a copy: this one keeps the stream until then
+  });
 }
 
 void socket_stream::async_write(asio::const_buffer bytes, handler done) {
-  asio::async_write(socket_, bytes, std::move(done));
+  asio::async_write(socket_, bytes, asio::bind_executor(strand_.any(), std::move(done)));
 }
 
 std::size_t socket_stream::write_now(std::string_view bytes, error_code& failed) {

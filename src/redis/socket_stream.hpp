@@ -11,12 +11,17 @@
 
 namespace holdfast::redis {
 
-using stream_socket = asio::basic_stream_socket<asio::generic::stream_protocol, redis::strand>;
+using stream_socket = asio::basic_stream_socket<asio::generic::stream_protocol>;
 
 /// A byte stream over TCP or a unix socket.
+///
+/// Decision: a read belongs to the executor below the strand, and its handler enters the strand. A read of the strand
+/// would enter it through type-erased executors: 500 instructions and an allocation more for each answer. Operations of
+/// several steps are bound to the strand, because their steps in between touch the socket.
 class socket_stream final : public stream {
  public:
-  explicit socket_stream(const redis::strand& strand) : socket_(strand) {}
+  explicit socket_stream(const detail::direct_strand& strand)
+      : strand_(strand), socket_(strand.any().get_inner_executor()) {}
 
   /// Opens a socket that executed programs do not inherit, and connects it. Call it before anything else. `done` is
   /// called on the strand, never inside the call.
@@ -31,6 +36,7 @@ class socket_stream final : public stream {
   void close() override;
 
  private:
+  const detail::direct_strand strand_;
   stream_socket socket_;
 };
 

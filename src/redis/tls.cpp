@@ -5,6 +5,7 @@
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 #include <poll.h>
+#include <boost/asio/bind_executor.hpp>
 #include <boost/asio/ip/address.hpp>
 #include <boost/asio/ssl/context.hpp>
 #include <boost/asio/ssl/error.hpp>
@@ -114,27 +115,30 @@ bool expect_peer(secure_socket& wire, const std::string& name) {
 
 class openssl_stream final : public tls_stream, public std::enable_shared_from_this<openssl_stream> {
  public:
-  openssl_stream(stream_socket connected, asio::ssl::context& context, const endpoint& node)
-      : wire_(std::move(connected), context), node_(node.to_string()),
+  openssl_stream(stream_socket connected, const redis::strand& strand, asio::ssl::context& context,
+                 const endpoint& node)
+      : wire_(std::move(connected), context), strand_(strand), node_(node.to_string()),
         peer_(node.tls.server_name.empty() ? node.at.host : node.tls.server_name),
         has_certificate_(!node.tls.certificate_file.empty()) {}
 
   bool demand_peer() { return expect_peer(wire_, peer_); }
 
   void async_handshake(std::function<void(failure)> done) override {
-    wire_.async_handshake(asio::ssl::stream_base::client,
-                          [self = shared_from_this(), done = std::move(done)](const error_code& failed) {
-                            done(failed ? self->refusal(failed) : failure());
-                          });
+    wire_.async_handshake(
+        asio::ssl::stream_base::client,
+        asio::bind_executor(strand_, [self = shared_from_this(), done = std::move(done)](const error_code& failed) {
+          done(failed ? self->refusal(failed) : failure());
+        }));
   }
   void async_read_some(asio::mutable_buffer into, handler done) override {
-    wire_.async_read_some(into, [done = std::move(done)](const error_code& failed, std::size_t size) {
-      // A server that closes without the farewell of TLS is a server that closes.
-      done(failed == asio::ssl::error::stream_truncated ? error_code(asio::error::eof) : failed, size);
-    });
+    wire_.async_read_some(
+        into, asio::bind_executor(strand_, [done = std::move(done)](const error_code& failed, std::size_t size) {
+          // A server that closes without the farewell of TLS is a server that closes.
+          done(failed == asio::ssl::error::stream_truncated ? error_code(asio::error::eof) : failed, size);
+        }));
   }
   void async_write(asio::const_buffer bytes, handler done) override {
-    asio::async_write(wire_, bytes, std::move(done));
+    asio::async_write(wire_, bytes, asio::bind_executor(strand_, std::move(done)));
   }
   std::size_t write_now(std::string_view, error_code&) override { return 0; }
   input peek() override {
@@ -168,6 +172,7 @@ class openssl_stream final : public tls_stream, public std::enable_shared_from_t
   }
 
   secure_socket wire_;
+  const redis::strand strand_;  // for the handlers, and so for the steps of TLS in between
   const std::string node_, peer_;
   const bool has_certificate_;
 };
@@ -184,8 +189,9 @@ tls_client::tls_client(const tls_config& tls) : impl_(std::make_unique<impl>()) 
 
 tls_client::~tls_client() = default;
 
-std::shared_ptr<tls_stream> tls_client::over(stream_socket connected, const endpoint& node) const {
-  auto made = std::make_shared<openssl_stream>(std::move(connected), impl_->context, node);
+std::shared_ptr<tls_stream> tls_client::over(stream_socket connected, const redis::strand& strand,
+                                             const endpoint& node) const {
+  auto made = std::make_shared<openssl_stream>(std::move(connected), strand, impl_->context, node);
   return made->demand_peer() ? made : nullptr;
 }
 

@@ -33,7 +33,7 @@ class tls_client {
 
   /// The server's certificate must be for the node's host (or tls.server_name), a name or an address. Null if OpenSSL
   /// cannot check that name: nothing would be verified.
-  std::shared_ptr<tls_stream> over(stream_socket connected, const endpoint& node) const;
+  std::shared_ptr<tls_stream> over(stream_socket connected, const redis::strand& strand, const endpoint& node) const;
 
  private:
   struct impl;

@@ -14,6 +14,8 @@ tls_client::tls_client(const tls_config&) {
 
 tls_client::~tls_client() = default;
 
-std::shared_ptr<tls_stream> tls_client::over(stream_socket, const endpoint&) const { return nullptr; }
+std::shared_ptr<tls_stream> tls_client::over(stream_socket, const redis::strand&, const endpoint&) const {
+  return nullptr;
+}
 
 }  // namespace holdfast::redis

@@ -26,9 +26,11 @@ using detail::lease_clock;
 
 namespace {
 
+using strand_type = boost::asio::strand<boost::asio::any_io_executor>;
+
 struct rig {
   boost::asio::io_context io;
-  asio_timers::strand_type strand{io.get_executor()};
+  strand_type strand{io.get_executor()};
   std::shared_ptr<asio_timers> timers = std::make_shared<asio_timers>(strand);
 
   ~rig() { timers->close(); }
@@ -106,7 +108,7 @@ TEST_CASE("timers that are cancelled and set again all the time fire all the sam
   rig r;
   bool fired = false;
   int left = 200;
-  asio_timers::strand_type& strand = r.strand;
+  strand_type& strand = r.strand;
   std::function<void()> again = [&] {
     detail::timer cancelled(*r.timers);
     cancelled.start(lease_clock::now() + 1h, [&] { FAIL("was cancelled"); });
