@@ -130,8 +130,8 @@ bool make_pairs(std::span<char* const> arguments) {
 
 std::vector<scenario> client_cost_scenarios() {
   return {{"pair-client/instructions",
-           {{"pair-client/instructions", "instructions of the client for a pair, 256 at a time", at_most(14'500)},
-            {"pair-client/instructions-c1", "the same, one at a time", {}}},
+           {{"pair-client/instructions", "instructions of the client for a pair, 256 at a time", at_most(13'500)},
+            {"pair-client/instructions-c1", "the same, one at a time", at_most(16'000)}},
            [](const plan& p) { return beside_bare(p, instructions); },
            no_valgrind},
           {"observer-metrics",
@@ -140,8 +140,8 @@ std::vector<scenario> client_cost_scenarios() {
            beside_nobody,
            no_valgrind},
           {"pair-client/mallocs",
-           {{"pair-client/mallocs", "requests for memory of the client for a pair, 256 at a time", at_most(11)},
-            {"pair-client/mallocs-c1", "the same, one at a time", {}}},
+           {{"pair-client/mallocs", "requests for memory of the client for a pair, 256 at a time", at_most(1)},
+            {"pair-client/mallocs-c1", "the same, one at a time", at_most(1)}},
            [](const plan& p) { return beside_bare(p, mallocs); }}};
 }
 
