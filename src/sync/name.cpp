@@ -162,7 +162,10 @@ void name::queue(std::shared_ptr<acquisition> caller) {
   const bool closed = host_.parts.closed();
   if (!closed && !host_.refuses(caller->request.owner)) {
     if (host_.may_lock) host_.may_lock->waits(caller->request.owner, keys_->name);
-    return join(std::move(caller));
+    // Nobody but the caller would learn that there was no memory.
+    if (!if_memory([&] { enter_line(caller); }) && caller->open())
+      caller->answer({redis::without_memory()}, failed_at(*keys_));
+    return;
   }
   caller->answer({failure{errc::shutting_down, closed ? "" : drained_without}}, failed_at(*keys_));
 }

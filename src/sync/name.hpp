@@ -178,6 +178,7 @@ class name final : public line_place,
   void leave_visit() noexcept;
 
   // The waiters (name_waiters.cpp): events.
+  void enter_line(std::shared_ptr<acquisition> caller);
   void begin(acquisition& waiter);
   void on_attempt(acquisition& waiter, const attempt& attempt);
   void count_incentive(const attempt& attempt);
@@ -198,7 +199,6 @@ class name final : public line_place,
   template <class Step>
   void or_not_done(Step step);
   void follow(const line_action& action);
-  void release(const owner_field& field, milliseconds ttl, primary_set at);
   void send_attempt(acquisition& waiter);
   void wait_for_replicas(acquisition& waiter, const attempt& attempt);
   void grant(acquisition& waiter, const attempt& answer);

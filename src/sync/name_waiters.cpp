@@ -26,7 +26,17 @@ lock_answer answer_of(const failure* why) {
 
 // ---- events
 
+// The caller of join() learns of the lack of memory by the exception, and has nothing that it could cancel.
 void name::join(std::shared_ptr<acquisition> caller) {
+  try {
+    enter_line(caller);
+  } catch (const std::bad_alloc&) {
+    caller->forget_caller();
+    throw;
+  }
+}
+
+void name::enter_line(std::shared_ptr<acquisition> caller) {
   const visit here(*this);
   // Only contended names need turns, so an uncontended lock has no state for them.
   if (line_ || !holds_.empty()) share();
@@ -37,8 +47,7 @@ void name::join(std::shared_ptr<acquisition> caller) {
   try {
     begin(waiter);
   } catch (const std::bad_alloc&) {
-    // The caller of join() learns of the lack of memory by that, and has nothing that it could cancel.
-    if (waiter.seat.hook.is_linked()) take_out(waiter, false)->forget_caller();
+    if (waiter.seat.hook.is_linked()) take_out(waiter, false);
     throw;
   }
 }
@@ -212,9 +221,13 @@ void name::act(const line_action& action, acquisition* concerned, const attempt*
 void name::perform(const line_action& action, acquisition* concerned, const attempt* answer) {
   set_alarm(action);
   if (action.given_back_at == nowhere) return perform_act(action, concerned, answer);
+  const bool released = if_memory([&] {
+    give_back(
+        action.given_back, concerned->request.asked.ttl, [this] { on_given_back(); }, action.given_back_at);
+  });
   each_step step;
-  step([&] { release(action.given_back, concerned->request.asked.ttl, action.given_back_at); });
   step([&] { perform_act(action, concerned, answer); });
+  if (!released) on_given_back();
   step.rethrow();
 }
 
@@ -226,16 +239,6 @@ void name::set_alarm(const line_action& action) noexcept {
     const visit here(*this);
     act(line_->rules.alarm(conditions()));
   });
-}
-
-void name::release(const owner_field& field, milliseconds ttl, primary_set at) {
-  try {
-    give_back(
-        field, ttl, [this] { on_given_back(); }, at);
-  } catch (const std::bad_alloc&) {
-    line_->rules.not_given_back();
-    throw;
-  }
 }
 
 // `concerned`: the waiter that leaves. `answer`: of the grant. Each act is the last thing that happens here, because it

@@ -6,6 +6,7 @@
 
 #include "base/cancelled.hpp"
 #include "base/escape.hpp"
+#include "base/if_memory.hpp"
 #include "sync/claim/terms.hpp"
 
 namespace holdfast::detail {
@@ -23,9 +24,11 @@ void environment::when_replicated(std::string_view key, unsigned wanted, std::ui
 std::optional<redis::failure> too_few_replicas(const std::optional<redis::failure>& failed, unsigned had,
                                                unsigned wanted) {
   // Callers see one code for every cause, because they react alike.
-  if (failed) return redis::failure{errc::not_replicated, failed->detail};
+  if (failed) return redis::failure_with(errc::not_replicated, failed->detail);
   if (had >= wanted) return std::nullopt;
-  return redis::failure{errc::not_replicated, std::to_string(had) + " of " + std::to_string(wanted) + " in time"};
+  redis::failure why{errc::not_replicated, {}};
+  if_memory([&] { why.detail = std::to_string(had) + " of " + std::to_string(wanted) + " in time"; });
+  return why;
 }
 
 // The flag is set before the report, and never cleared: a missing permission concerns every release, and one event is

@@ -198,7 +198,9 @@ void reentry::hold_ended() {
 void reentry::nothing_to_enter() {
   if (of_->client_closed()) return finish({failure{errc::shutting_down, {}}});
   if (of_->count() == 0) return line_.queue(leave_hold());
-  finish({failure{of_->end_reason(), "the hold that it would re-enter is lost: " + of_->end_detail()}});
+  failure why{of_->end_reason(), {}};
+  if_memory([&] { why.detail = "the hold that it would re-enter is lost: " + of_->end_detail(); });
+  finish({std::move(why)});
 }
 
 void reentry::forget_caller() {

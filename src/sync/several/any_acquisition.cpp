@@ -281,7 +281,7 @@ void any_acquisition::part_ended(const lock_keys& keys, lock_answer answer) {
   HOLDFAST_ASSERT(waiting_ > 0);
   --waiting_;
   auto& failed = answer.failed;
-  if (failed) failed->detail = about(keys.name, failed->detail);
+  if (failed) if_memory([&] { failed->detail = about(keys.name, failed->detail); });
   if (answer.value || (failed && !of_one_lock(*failed))) return finish(std::move(answer));
   if (!failed) found_busy_ = true;
   if (failed && !failed_) failed_ = std::move(failed);

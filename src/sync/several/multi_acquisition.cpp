@@ -208,7 +208,7 @@ void multi_acquisition::part_ended(std::size_t index, lock_answer answer) {
   part.there.reset();
   if (!answer.value) {
     part.now = stage::away;
-    if (answer.failed) answer.failed->detail = about(part.keys->name, answer.failed->detail);
+    if (answer.failed) if_memory([&] { answer.failed->detail = about(part.keys->name, answer.failed->detail); });
     return finish({std::move(answer.failed)});
   }
   part.now = stage::had;
