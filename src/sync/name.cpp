@@ -278,7 +278,7 @@ void name::release_ends(const release_end& end) {
 void name::leave_visit() noexcept {
   HOLDFAST_ASSERT(visits_ > 0);
   if (--visits_ > 0) return;
-  if (line_ && line_->empty() && line_->rules.over()) line_.reset();
+  if (line_ && line_->over()) line_.reset();
   if (!line_ && holds_.empty() && releasing_ == 0 && !hand_over_.cools_down()) host_.unused(*this);
 }
 

@@ -178,7 +178,7 @@ class name final : public line_place,
   void leave_visit() noexcept;
 
   // The waiters (name_waiters.cpp): events.
-  void enter_line(std::shared_ptr<acquisition> caller);
+  void enter_line(const std::shared_ptr<acquisition>& caller);
   void begin(acquisition& waiter);
   void on_attempt(acquisition& waiter, const attempt& attempt);
   void count_incentive(const attempt& attempt);

@@ -36,14 +36,14 @@ void name::join(std::shared_ptr<acquisition> caller) {
   }
 }
 
-void name::enter_line(std::shared_ptr<acquisition> caller) {
+void name::enter_line(const std::shared_ptr<acquisition>& caller) {
   const visit here(*this);
   // Only contended names need turns, so an uncontended lock has no state for them.
-  if (line_ || !holds_.empty()) share();
+  if ((line_ && !line_->over()) || !holds_.empty()) share();
   // The line is made late: a hold, a release or a cool-down needs the name without one.
   if (!line_) line_.reset(new (*env().blocks) waiting_line(env(), keys_->of));
   auto& waiter = *caller;
-  line_->add(std::move(caller));
+  line_->add(caller);
   try {
     begin(waiter);
   } catch (const std::bad_alloc&) {
@@ -220,6 +220,7 @@ void name::act(const line_action& action, acquisition* concerned, const attempt*
 // else is sent. Without memory for that its key ends with the TTL, and the line goes on.
 void name::perform(const line_action& action, acquisition* concerned, const attempt* answer) {
   set_alarm(action);
+  if (action.waits) line_->first().count_as_waiting();
   if (action.given_back_at == nowhere) return perform_act(action, concerned, answer);
   const bool released = if_memory([&] {
     give_back(
@@ -255,8 +256,8 @@ void name::perform_act(const line_action& action, acquisition* concerned, const 
     case to::confirm: return or_not_done([&] { wait_for_replicas(line.first(), *answer); });
     case to::grant: return grant(line.first(), *answer);
     case to::reenter: {
-      auto& mine = *hold_of(line.first().request.owner);
-      return move_to(mine, take_out(line.first(), false));
+      const hold_ptr mine(hold_of(line.first().request.owner));
+      return move_to(*mine, take_out(line.first(), false));
     }
     case to::done: return finish(*concerned, answer_of(action.failed));
     case to::silent: return finish(*concerned, answer_of_silence(*concerned));
@@ -273,7 +274,7 @@ void name::or_not_done(Step step) {
   }
 }
 
-// The subscription follows the wish of the rules, and the observer learns of what the action says.
+// The subscription follows the wish of the rules. The observer hears of an outage that no connection reports.
 void name::follow(const line_action& action) {
   auto& line = *line_;
   if (line.rules.listening() != static_cast<bool>(line.messages))
@@ -283,7 +284,6 @@ void name::follow(const line_action& action) {
                   .name = keys_->name,
                   .reason = action.failed->code,
                   .detail = action.failed->detail});
-  if (action.waits) line.first().count_as_waiting();
 }
 
 void name::send_attempt(acquisition& waiter) {

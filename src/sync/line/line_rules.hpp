@@ -106,7 +106,7 @@ class line_rules {
   line_action answered(const attempt& answer, const line_conditions& at);
   /// The replicas have decided about the grant of this answer.
   line_action replicated(const attempt& answer, const std::optional<failure>& too_few, const line_conditions& at);
-  /// The first copy of a release has run, or its connection has ended.
+  /// The first copy of a release has run, or its connection has ended, or there was no memory for it.
   line_action given_back(const line_conditions& at);
   /// The deadline of a waiter has come, or half of the time of a try_lock() whose line is blocked.
   line_action timed_out(const line_waiter& waiter, const line_conditions& at);
@@ -120,13 +120,6 @@ class line_rules {
   void inherited(time_point now) noexcept;
   /// There was no memory for the action. The first waiter is stuck until it leaves.
   void not_done() noexcept { step_ = step::idle; }
-  /// There was no memory for the release, so given_back() does not follow. A line that waits for it alone is stuck, or
-  /// over.
-  void not_given_back() noexcept {
-    if (--giving_back_ > 0 || !blocked() || alarm_) return;
-    step_ = step::idle;
-    if (lingers_) lingers_ = listening_ = false;
-  }
   /// A line without waiters is of no use any more: no release blocks it, and it does not linger.
   bool over() const noexcept { return giving_back_ == 0 && !lingers_; }
 

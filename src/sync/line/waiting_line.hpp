@@ -39,6 +39,8 @@ class waiting_line {
 
   /// No call waits. The line lingers, or a release is under way.
   bool empty() const noexcept { return waiters_.empty(); }
+  /// The line is of no use any more.
+  bool over() const noexcept { return empty() && rules.over(); }
   std::size_t size() const noexcept { return waiters_.size(); }
   acquisition& first() noexcept { return *waiters_.front().kept; }
   const acquisition& first() const noexcept { return *waiters_.front().kept; }

@@ -296,7 +296,7 @@ void any_acquisition::fail(error_code error, const char* detail) {
 
 void any_acquisition::give_up(std::optional<failure> why) {
   if (under_way_ && !withdraw()) give_back(asked_);
-  if (why) why->detail = about_any(of_.size(), why->detail);
+  if (why) if_memory([&] { why->detail = about_any(of_.size(), why->detail); });
   finish({std::move(why)});
 }
 

@@ -278,7 +278,10 @@ void multi_acquisition::order_changed() {
 void multi_acquisition::cancel() { fail(cancelled(), ""); }
 
 void multi_acquisition::fail(error_code error, const char* detail) {
-  if (open()) finish({failure{error, about_all(parts_.size(), detail)}});
+  if (!open()) return;
+  failure why{error, {}};
+  if_memory([&] { why.detail = about_all(parts_.size(), detail); });
+  finish({std::move(why)});
 }
 
 // Lack of memory in one part must not keep the others in their lines. The last part leaves first: a waiter that becomes

@@ -341,17 +341,22 @@ class simulated_line : seeded, rules_fixture {
     met_[event][before].insert(static_cast<std::size_t>(action.then));
     check_owed(before, action);
     if (action.then == act::send && before == parks && news_) proof_ = now;  // the wait was for the holder
-    bool memory = action.given_back_at == detail::nowhere || release(action.given_back);
+    const bool released = action.given_back_at == detail::nowhere || release(action.given_back);
     if (!action.given_back.empty() && action.given_back_at == detail::nowhere) fields_.erase(action.given_back);
-    if (!line.empty() && needs_memory(action.then) && one_in(500)) {
-      memory = false;
+    const bool memory = line.empty() || !needs_memory(action.then) || !one_in(500);
+    if (!memory) {
       rules.not_done();
       granted_.reset();
     } else {
       perform(action, concerned);
     }
+    if (!released) release_found_no_memory();
     while (!memory && !line.empty() && rules.stuck()) finish(line.front(), false);
     event_ = outer;
+  }
+  void release_found_no_memory() {
+    follow(
+        "given_back", [&] { return rules.given_back(at()); }, nullptr);
   }
   static bool needs_memory(act then) { return then == act::send || then == act::park || then == act::confirm; }
 
@@ -417,7 +422,6 @@ class simulated_line : seeded, rules_fixture {
     unanswered_ = 0;
     const bool memory = !one_in(500);
     if (memory) ++releases_;
-    if (!memory) rules.not_given_back();
     return memory;
   }
 

@@ -576,27 +576,9 @@ TEST_CASE_METHOD(plain_line, "without a proof of contention the silence of the s
 TEST_CASE_METHOD(plain_line, "a line that found no memory is stuck until its first waiter leaves") {
   join();
   join_behind();
-  SECTION("for the attempt") {
-    rules.not_done();
-    CHECK(rules.stuck());
-    CHECK(leave().then == act::send);
-  }
-  SECTION("for the release that would block it") {
-    CHECK(leave(false, everywhere).then == act::rest);
-    rules.not_given_back();
-    CHECK(rules.stuck());
-    join_behind();
-    CHECK(leave().then == act::send);
-  }
-  SECTION("for a release that another one follows") {
-    CHECK(leave(false, everywhere).then == act::rest);
-    join_behind();
-    first().tries = {.field = fields.next(), .unanswered = 1};
-    CHECK(leave(false, everywhere).then == act::wait);
-    rules.not_given_back();
-    CHECK_FALSE(rules.stuck());
-    CHECK(given_back().then == act::send);
-  }
+  rules.not_done();
+  CHECK(rules.stuck());
+  CHECK(leave().then == act::send);
 }
 
 // ---- what cannot happen
