@@ -9,7 +9,7 @@
   links     every relative link, and its #heading, exists
   errors    errors.md has every errc, with the text and the conditions that src/base/error.cpp gives it, and no other; and so has
             the comment of each condition in error.hpp
-  texts     what errors.md says that bad input is told is in the sources
+  texts     what internals/errors.md says that bad input is told is in the sources
   defaults  tables under `<!-- defaults -->` say what config.hpp and config.cpp say, in the order of config.hpp
   packages  the README's apt-get lines are those of quickstart.sh
   examples  at most 60 lines, begin with a comment, and end with their output unless they run for ever
@@ -183,7 +183,7 @@ class Checker:
             section = re.match(r"### `(\w+)`$", line)
             if section:
                 sections.add(section[1])
-            self.check_bad_input(page, number, line, texts)
+        self.check_texts(texts)
         if not codes:
             self.violations.append("include/holdfast/error.hpp: no errc found")
         for code in codes:
@@ -208,11 +208,17 @@ class Checker:
             if found.get(name) != {code for code in codes if name in conditions.get(code, [])}:
                 self.complain(header, 1, f"condition `{name}` is not what src/base/error.cpp says")
 
-    def check_bad_input(self, page, number, line, texts):
+    def check_texts(self, texts):
+        page = self.root / "docs/internals/errors.md"
+        rows = [(number, row) for number, line in enumerate(self.read("docs/internals/errors.md").splitlines(), 1)
+                if (row := re.search(r"\| `(invalid_\w+)` \| `([^`]*)` \|$", line))]
+        if not rows:
+            self.complain(page, 1, "no text of bad input")
+        for number, row in rows:
+            self.check_bad_input(page, number, row, texts)
+
+    def check_bad_input(self, page, number, row, texts):
         """| input | `code` | `text with … for values` |: what stands between the values is in the sources."""
-        row = re.search(r"\| `(invalid_\w+)` \| `([^`]*)` \|$", line)
-        if not row:
-            return
         meaning = texts.get(row[1], "?") + ": "
         if not row[2].startswith(meaning):
             return self.complain(page, number, f"a text of {row[1]} begins with \"{meaning}\"")
