@@ -13,10 +13,12 @@
   defaults  tables under `<!-- defaults -->` say what config.hpp and config.cpp say, in the order of config.hpp
   packages  the README's apt-get lines are those of quickstart.sh
   examples  at most 60 lines, begin with a comment, and end with their output unless they run for ever
+  pictures  each docs/pictures/*.svg is what the script of its name prints
 
 Prints each violation as path:line: text. Exit status 1 if there is any."""
 import itertools
 import re
+import subprocess
 import sys
 import textwrap
 from pathlib import Path
@@ -59,6 +61,7 @@ class Checker:
         self.check_errors()
         self.check_packages()
         self.check_examples()
+        self.check_pictures()
         return self.violations
 
     # quotes
@@ -302,6 +305,15 @@ class Checker:
                 self.complain(path, 2, "says not what it shows")
             if not path.stem.endswith(("_server", "_test")) and "// Output:" not in lines:
                 self.complain(path, len(lines), "no output to compare")
+
+    # pictures
+
+    def check_pictures(self):
+        for path in sorted((self.root / "docs/pictures").glob("*.svg")):
+            script = path.with_suffix(".py")
+            drawn = subprocess.run([sys.executable, script], stdout=subprocess.PIPE, check=False).stdout
+            if path.read_bytes() != drawn:
+                self.complain(path, 1, f"not what {script.name} prints")
 
 
 def without_code(lines):

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSL-1.0
 """readme_test.py PREFIX LIBDIR COMPILER: does what a new user does with the README that is installed under PREFIX: copies
-its first program to app.cpp, compiles it by the line that the README gives for a build without CMake, and runs it. It must
-end by itself, and print what the example prints that it is a copy of. Exit code 77: there is no pkg-config or no Redis."""
+its first program, the first block with a main(), to app.cpp, compiles it by the line that the README gives for a build without
+CMake, and runs it. It must end by itself, and print what the example prints that it is a copy of. Exit code 77: there is no pkg-config or no Redis."""
 import os
 import re
 import shutil
@@ -26,7 +26,7 @@ def main(prefix, libdir, compiler):
     prefix = Path(prefix).resolve()
     docs = prefix / "share/doc/holdfast"
     readme = (docs / "README.md").read_text(encoding="utf-8")
-    example, program = found(r"^<!-- from (\S+) -->\n```cpp\n([\s\S]*?)^```$", readme, "program").groups()
+    example, program = found(r"^<!-- from (\S+) -->\n```cpp\n((?:(?!```).*\n)*?int main\((?:.*\n)*?)```$", readme, "program").groups()
     command = found(r"^g\+\+ (.* app\.cpp .*)$", readme, "line that compiles app.cpp")[1]
     environment = {**os.environ, "PKG_CONFIG_PATH": str(prefix / libdir / "pkgconfig")}
     with tempfile.TemporaryDirectory() as folder:
