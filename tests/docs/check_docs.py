@@ -6,6 +6,7 @@
   tests     a name in “these marks” is a test case of the *_test.cpp that was linked last before it
   faults    each row of a table under `<!-- faults -->` names a test, or a row that does, or says why there is none; no
             fault is missing; such a page names each test once
+  commands  shell blocks under the same `<!-- run: name -->` are the same on each page
   links     every relative link, and its #heading, exists
   errors    errors.md has every errc, with the text and the conditions that src/base/error.cpp gives it, and no other; and so has
             the comment of each condition in error.hpp
@@ -58,6 +59,7 @@ class Checker:
             self.check_faults(page, lines)
             self.check_defaults(page, lines)
         self.check_fault_numbers()
+        self.check_commands()
         self.check_errors()
         self.check_packages()
         self.check_examples()
@@ -150,6 +152,18 @@ class Checker:
             self.violations.append(f"fault {number}: {'has no row' if number in FAULTS else 'is not known'}")
         for number in sorted({n for n in self.faults if self.faults.count(n) > 1}):
             self.violations.append(f"fault {number}: has several rows")
+
+    # commands
+
+    def check_commands(self):
+        first = {}
+        for page in self.pages:
+            text = page.read_text(encoding="utf-8")
+            for found in re.finditer(r"<!-- run: ([^>]*) -->\n\n```sh\n(.*?)```", text, re.S):
+                where, commands = first.setdefault(found[1], (page, found[2]))
+                if commands != found[2]:
+                    line = text.count("\n", 0, found.start()) + 1
+                    self.complain(page, line, f"\"{found[1]}\" is not as in {where.relative_to(self.root)}")
 
     # links
 
