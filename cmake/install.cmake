@@ -48,4 +48,5 @@ install(FILES ${fencing}/fenced_task.lua ${fencing}/fence.sql ${fencing}/fence_m
         DESTINATION ${CMAKE_INSTALL_DATADIR}/holdfast/fencing)
 install(FILES LICENSE README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR}
-        PATTERN CMakeLists.txt EXCLUDE PATTERN Doxyfile.in EXCLUDE PATTERN demo EXCLUDE PATTERN "*.py" EXCLUDE)
+        PATTERN CMakeLists.txt EXCLUDE PATTERN Doxyfile.in EXCLUDE PATTERN demo EXCLUDE PATTERN site EXCLUDE
+        PATTERN "*.py" EXCLUDE)
