@@ -19,27 +19,28 @@ namespace holdfast {
 using std::chrono::milliseconds;
 class observer;
 
-/// How a rediss:// server is verified, and each sentinel and each node that is discovered. TLS 1.2 is the least.
+/// Verification of a rediss:// server, of each sentinel and of each discovered node. Minimum: TLS 1.2.
 struct tls_config {
-  std::string ca_file{};           ///< PEM; empty together with ca_dir: the system's trust store
+  std::string ca_file{};           ///< PEM; if ca_dir is empty too: the system's trust store
   std::string ca_dir{};            ///< hashed directory (openssl rehash)
-  std::string certificate_file{};  ///< our own certificate chain, PEM; set together with key_file
+  std::string certificate_file{};  ///< the client's certificate chain, PEM; set together with key_file
   std::string key_file{};          ///< its key, PEM
   std::string server_name{};       ///< verified and sent as SNI instead of the host; for tunnels and discovered IPs
   bool insecure_skip_verification = false;  ///< accept any certificate: for experiments only
 };
 
-/// How the waiters of a cluster are told of a release. Redisson's waiters hear it only where they listen.
+/// How waiters of a cluster are notified of a release. Waiters of Redisson receive only the form that they subscribe
+/// to.
 enum class pubsub_mode {
-  automatic,  ///< sharded where the servers have it (Redis 7), as Redisson has it since 3.22; classic elsewhere
-  classic,    ///< PUBLISH, which every node passes on to every other: beside Redisson before 3.22
-  sharded,    ///< SPUBLISH, which stays in the slot's shard; also for servers that do not say their version
-  both,       ///< each release is told twice: beside a fleet of Redisson before and since 3.22
+  automatic,  ///< sharded on Redis 7, like Redisson since 3.22; classic on older servers
+  classic,    ///< PUBLISH, which the nodes pass on to all nodes: to share with Redisson before 3.22
+  sharded,    ///< SPUBLISH, which stays in the slot's shard; also for servers that hide their version
+  both,       ///< both messages for each release: to share with Redisson before and since 3.22
 };
 
 /// A connection that is about to log in: the argument of config::credentials. Valid during the call.
 struct login_request {
-  std::string_view host{};  ///< of the server as it is connected to; the path of a unix socket
+  std::string_view host{};  ///< the server's host as it is connected to; the path of a unix socket
   std::uint16_t port = 0;   ///< 0: a unix socket
   bool sentinel = false;    ///< a sentinel, not a server with locks
 };
@@ -48,136 +49,146 @@ struct login_request {
 struct login {
   std::string user{};      ///< ACL user; empty: the default user
   std::string password{};  ///< never printed
-  /// Counted from the return of the callback. The connection is replaced after six to seven eighths of it. 0: it is not
-  /// replaced. Less than a second counts as a second.
+  /// Counted from the return of the callback. The connection is replaced after six to seven eighths of this time. 0: it
+  /// is not replaced. Less than a second counts as a second.
   milliseconds valid_for{0};
 };
 
-/// Settings of a client: a plain struct. Checked when the client is made (errc::invalid_config, invalid_ttl); a
+/// Settings of a client: a plain struct. The constructor of client checks them (errc::invalid_config, invalid_ttl). A
 /// database that the server does not have is found by the first operation.
-/// g++ 12: never write it in braces inside a co_await expression.
+/// g++ 12: never write a config in braces inside a co_await expression.
 struct config {
-  // Where. Fields that differ from their default win over the same part of the URL.
-  /// redis://[user[:password]@]host[:port][/db][?key=value…], rediss:// for TLS, redis+unix:///path/to/socket[?db=n].
-  /// redis+sentinel://[user[:password]@]host[:26379][,host…]/name[/db][?…]: the primary that these sentinels call so.
-  /// redis+cluster://[user[:password]@]host[:6379][,host…][?…]: the cluster of these nodes; database 0 alone.
-  /// rediss+sentinel:// and rediss+cluster:// for TLS. Up to 32 hosts; user and password are the servers', never a
-  /// sentinel's.
-  /// Percent-encoding in user, password, path and values; of ',' too in user and password before several hosts. At
-  /// most 4 KiB. Keys: db, user, password, client_name, key_prefix, ttl, command_timeout, connect_timeout
-  /// (milliseconds), ca_file, ca_dir, certificate_file, key_file, server_name, sentinel_user, sentinel_password,
-  /// sentinel_tls, strict_sentinel, turns (on, off), pubsub (auto, classic, sharded, both), min_replicas.
+  // Address. A field that differs from its default wins over the same part of the URL.
+  /// The server's address, at most 4 KiB:
+  /// - redis://[user[:password]@]host[:port][/db][?key=value…]; rediss:// for TLS
+  /// - redis+unix:///path/to/socket[?db=n]
+  /// - redis+sentinel://[user[:password]@]host[:26379][,host…]/name[/db][?…]: the primary that these sentinels call
+  ///   `name`
+  /// - redis+cluster://[user[:password]@]host[:6379][,host…][?…]: the cluster of these nodes, database 0 only
+  ///
+  /// Use rediss+sentinel:// and rediss+cluster:// for TLS. Up to 32 hosts. User and password are for the servers, never
+  /// for sentinels. Percent-encode special characters in user, password, path and values. Before several hosts,
+  /// percent-encode ',' in user and password too.
+  /// Keys: db, user, password, client_name, key_prefix, ttl, command_timeout, connect_timeout (milliseconds), ca_file,
+  /// ca_dir, certificate_file, key_file, server_name, sentinel_user, sentinel_password, sentinel_tls, strict_sentinel,
+  /// turns (on, off), pubsub (auto, classic, sharded, both), min_replicas.
   std::string url = "redis://localhost";
-  /// For red_lock, in place of `url`: an odd number of independent primaries, 3 to 9, as URLs. What their query says of
-  /// the server (db, user, password, TLS) counts for that server alone; everything else belongs into the fields here.
+  /// For red_lock, in place of `url`: URLs of independent primaries, an odd number from 3 to 9. The query of a URL may
+  /// set db, user, password and TLS for that server alone. Set everything else in the fields here.
   std::vector<std::string> primaries{};
   std::string user{};      ///< ACL user; empty: the default user
   std::string password{};  ///< never printed
-  /// The connections are named `<client_name>:<client::id()>:<process id>@<host name>` (CLIENT SETNAME). Printable
-  /// ASCII without space; empty: no name.
+  /// Connections are named `<client_name>:<client::id()>:<process id>@<host name>` (CLIENT SETNAME). Printable ASCII
+  /// without space; empty: no name.
   std::string client_name = "holdfast";
   tls_config tls{};
-  /// Returns user and password for each connection, of servers and sentinels, in place of the fields and of the URL's:
-  /// for passwords that are rotated and for tokens that expire (AWS IAM, Entra ID). Called on the client's strand each
-  /// time a connection logs in; it must not block: return a token that your program keeps fresh. An exception counts as
-  /// auth_failed; its text is not printed. When the server refuses a login, the callback is asked again once, because
-  /// the password may just have changed. Refused (invalid_config) together with user, password,
-  /// sentinel_user or sentinel_password.
+  /// Returns user and password for each connection to servers and sentinels, in place of the fields and the URL. Use it
+  /// for rotated passwords and for tokens that expire (AWS IAM, Entra ID). It runs on the client's strand each time a
+  /// connection logs in. It must not block: return a token that your program keeps fresh. An exception counts as
+  /// auth_failed; its text is not printed. If the server refuses a login, the callback is called once more, since the
+  /// password may just have changed. Refused (invalid_config) together with user, password, sentinel_user or
+  /// sentinel_password.
   std::function<login(const login_request&)> credentials{};
 
   // Behaviour.
-  /// Put before every name before a key is derived (Redisson's NameMapper): clients with the same prefix meet. End it
-  /// with a character that no prefix contains otherwise (`billing:`): `app` and `app1` would meet at the names `1x` and
-  /// `x`.
+  /// Prefix of every name before a key is derived (Redisson's NameMapper). Clients with the same prefix share locks.
+  /// End it with a character that no prefix contains otherwise (`billing:`). Without one, prefix `app` with name `1x`
+  /// is the same key as prefix `app1` with name `x`.
   std::string key_prefix{};
-  milliseconds ttl{30'000};  ///< TTL of leases without one of their own; renewed every third of it. 100 ms to 24 h
-  /// How long one command may take, on the wire and without a connection together: 5 ms to 60 s; never more than a
-  /// fifth of the TTL concerned. Waiting in the queue of a living connection does not count.
+  milliseconds ttl{30'000};  ///< default TTL of a lease; renewed every third of it. 100 ms to 24 h
+  /// Timeout of one command: time on the wire and time without a connection together. 5 ms to 60 s. Never more than a
+  /// fifth of the TTL concerned. Time in the queue of a connection that answers does not count.
   milliseconds command_timeout{500};
   milliseconds connect_timeout{2'000};  ///< resolve, connect, TLS and handshake together: 10 ms to 60 s
-  /// Relative rate by which the server's clock may run faster than ours: 0 to 0.2. 2 ms are always added.
+  /// How much faster the server's clock may run than ours, relative: 0 to 0.2. 2 ms are always added.
   double drift = 0.01;
-  /// A waiter tries again at the latest after this, with or without a message: 50 ms to 60 s. One of a simple_mutex
-  /// that another client holds looks again after 250 ms, if that is less.
+  /// Longest time before a waiter tries again, with or without a notification: 50 ms to 60 s. If another client holds a
+  /// simple_mutex, its waiters look again after 250 ms or poll_cap, whichever is less.
   milliseconds poll_cap{5'000};
-  /// Longest pause between attempts to connect, full jitter from 50 ms: 50 ms to 60 s.
+  /// Longest pause between attempts to connect, with full jitter from 50 ms: 50 ms to 60 s.
   milliseconds reconnect_cap{5'000};
-  /// While the client has leases, a command connection that has received nothing for this long is checked with PING.
-  /// While it has waiters, the pub/sub connection is checked that often. A command connection is also checked before
-  /// the first command after a silence of half of this, or of 1 s if that is less. TCP keepalive has the same interval.
-  /// Finds connections that a load balancer or NAT has forgotten. 0: off; else 100 ms to 1 h.
+  /// Interval of health checks: 0 (off), or 100 ms to 1 h. They find connections that a load balancer or NAT has
+  /// dropped. While the client has leases, a command connection that has received nothing for this long is checked with
+  /// PING. While it has waiters, the pub/sub connection is checked at this interval. A command connection is also
+  /// checked before the first command after a silence. That silence is half of this interval, at most 1 s. TCP
+  /// keepalive uses the same interval.
   milliseconds health_check_interval{10'000};
-  /// How long the counter of a fenced_mutex lives after its last grant: each grant sets this TTL, or twice the TTL of
-  /// its lock if that is longer. When the counter has expired, the next token is the server's clock, so it is larger
-  /// than all before, unless that clock was set back. 0: the counter keeps the TTL that it has, and a new one has none.
-  /// Else 2 ttl to 10 years.
+  /// TTL of a fenced_mutex's counter: 0, or 2 ttl to 10 years. Each grant sets it, or twice the TTL of its lock if that
+  /// is longer. After the counter has expired, the next token is the server's clock. That token is larger than all
+  /// before, unless the clock was set back. 0: the counter keeps the TTL that it has, and a new counter has none.
   milliseconds token_ttl{0};
 
-  /// Whether a lock, of any kind, goes from one waiter of this client to the next without a command (a pass), for as
-  /// long as a turn lasts: until all have had it that waited when it began, 2 ms at least and 20 ms at most. Afterwards
-  /// this client leaves the lock to the other clients that have heard of the release, until each may have had a turn of
-  /// its own: until each has released, for twice as long as they need by their pace and 20 ms after the last release
-  /// that it hears of at most. A lock() right after one's own unlock() waits so as well; a try_lock() does not.
-  /// Each pass makes a new lease, with a larger fencing token if it has one. It is made while the lock is sure for two
-  /// thirds of the waiter's TTL at least, not to those who want a token where the hold before has none, no renewal, a
-  /// shorter TTL, more replicas or all of several locks: these ask Redis.
-  /// Clients of Redisson, and ours with turns off, do not rest. Beside them it leaves each other client as much time as
-  /// its own turn has taken, 200 ms in all and 20 ms after the last release at most, and then asks every 300 us, 200
-  /// times at most. Others may take a simple_mutex, or a red_lock that is not re-entrant, without listening: where no
-  /// client has heard of a release that ends a turn with passes, the waiters of this one leave the lock alone for
-  /// 20 ms, about four times a second; and after each such turn for a second, if it is taken then.
-  /// Whoever subscribes to all channels, to watch them, has heard of each release as well: a client that locks a name
-  /// again and again would rest for 2 ms after each unlock.
+  /// Whether clients take turns. In its turn a client hands a lock of any kind from waiter to waiter without a command
+  /// (a pass). A turn lasts until all that waited when it began have had the lock, at least 2 ms and at most 20 ms.
+  /// Then this client leaves the lock to the other clients that received the release, until each has had time for a
+  /// turn. It waits until each has released, at most twice the time that their pace suggests. In any case it stops
+  /// waiting 20 ms after the last release that it receives. A lock() right after the caller's own unlock() waits too; a
+  /// try_lock() does not.
+  /// Each pass makes a new lease, with a larger fencing token if it has one. A pass needs a lock that stays valid for
+  /// at least two thirds of the waiter's TTL. A waiter asks Redis instead of taking a pass in these cases:
+  /// - it wants a fencing token, and the hold before has none
+  /// - it wants no renewal, a shorter TTL or more replicas
+  /// - it waits for all of several locks (multi_lock)
+  ///
+  /// Clients of Redisson, and holdfast clients with turns off, do not wait for others. Among them this client leaves
+  /// each other client as much time as its own turn took. It leaves 200 ms in all at most, and at most 20 ms after the
+  /// last release. Then it asks every 300 us, at most 200 times.
+  /// Other programs may take a simple_mutex, or a red_lock that is not re-entrant, without subscribing. If a turn with
+  /// passes ends and no client receives the release, this client's waiters pause for 20 ms, about four times a second.
+  /// If the lock is taken in such a pause, the pause follows each such turn for a second.
+  /// A program that subscribes to all channels, to watch them, counts as a client that received each release. It makes
+  /// a client that locks one name again and again wait 2 ms after each unlock.
   bool turns = true;
 
-  // Of a primary with replicas.
-  /// How many replicas must have a grant before it counts (WAIT); 0: none, 0 to 15. Too few in time, and the grant is
-  /// given back. A renewal extends a lease only when as many have it. It survives the failover to one of these
-  /// replicas, and to another it does not. Costs one round trip to a replica. Not of several primaries.
+  // For a primary with replicas.
+  /// How many replicas must acknowledge a grant before it counts (WAIT): 0 to 15; 0: none. If too few do in time, the
+  /// grant is given back. A renewal extends a lease only when as many replicas have it. The lease survives a failover
+  /// to one of these replicas, not to another. Cost: one round trip to a replica. Not for several primaries.
   unsigned min_replicas = 0;
 
-  // Of sentinels: refused elsewhere.
+  // For sentinels; refused elsewhere.
   std::string sentinel_user{};         ///< ACL user of the sentinels; empty: the default user
-  std::string sentinel_password{};     ///< of the sentinels, who are told no other; never printed
-  std::optional<bool> sentinel_tls{};  ///< whether the sentinels speak TLS; unset: as the servers, by the URL
-  /// Whether leases end by their TTL while no majority of the sentinels answers. Without it they are renewed on, also
-  /// where this client and a primary that was replaced are cut off together; with it an outage of the sentinels alone
-  /// ends leases that are in no danger.
+  std::string sentinel_password{};     ///< the sentinels' password: the servers' is not sent to them; never printed
+  std::optional<bool> sentinel_tls{};  ///< whether the sentinels use TLS; unset: as the URL says for the servers
+  /// Whether leases end by their TTL while no majority of the sentinels answers. If false, leases are renewed, even if
+  /// this client and a replaced primary are cut off together. If true, an outage of the sentinels alone ends leases
+  /// that are in no danger.
   bool strict_sentinel = false;
 
-  // Of a cluster: refused elsewhere.
-  pubsub_mode pubsub = pubsub_mode::automatic;  ///< how waiters are told of a release; the servers' version decides
+  // For a cluster; refused elsewhere.
+  pubsub_mode pubsub = pubsub_mode::automatic;  ///< how waiters are notified; automatic: the servers' version decides
 
-  // Of sentinels and clusters: refused elsewhere.
-  /// For NAT and containers, each "host:port" as the servers tell it, and "host:port" where we reach it:
-  /// {"10.0.0.5:6379", "localhost:16379"}. IPv6 in brackets, as the servers spell it. Asked for every address that is
-  /// discovered, of servers and sentinels; those of the URL are taken as they are. Up to 1024. Better, where one may:
-  /// sentinel announce-ip, replica-announce-ip, cluster-announce-hostname.
+  // For sentinels and clusters; refused elsewhere.
+  /// Maps addresses behind NAT and in containers: "host:port" as the servers announce it, then "host:port" as we reach
+  /// it. Example: {"10.0.0.5:6379", "localhost:16379"}. Write IPv6 in brackets, as the servers spell it. It applies to
+  /// every discovered address of servers and sentinels, not to those of the URL. Up to 1024 entries. If you can, set
+  /// sentinel announce-ip, replica-announce-ip or cluster-announce-hostname on the servers instead.
   std::vector<std::pair<std::string, std::string>> node_map{};
 
-  // Of a client with several primaries: see red_lock.
-  /// The longest TTL that a client of these primaries may ask for, the same in all of them; 0: twice `ttl`, 60 s at
-  /// least. `ttl` to 24 h. A primary that was restarted has no vote for so long.
+  // For several primaries: see red_lock.
+  /// Longest TTL that any client of these primaries may ask for; set the same value in all clients. `ttl` to 24 h; 0:
+  /// twice `ttl`, at least 60 s. A restarted primary has no vote for this time.
   milliseconds longest_ttl{0};
-  /// Whether a primary that was restarted, and may have forgotten locks, waits before it votes again. Without it two
-  /// holders are possible after each restart, unless every primary writes each command to its disk before it answers.
+  /// Whether a restarted primary, which may have forgotten locks, waits before it votes again. If false, each restart
+  /// may lead to two holders, unless every primary writes each command to its disk before it answers.
   bool delayed_restart = true;
 
   // Limits.
-  /// Per connection: when three quarters are pending, try_lock and queries throw overloaded. lock and try_lock_for keep
-  /// their place, releases and renewals always find room; so does all that is sent to several primaries. 1 to 2^24
+  /// Limit of pending commands per connection: 1 to 2^24. When three quarters are pending, try_lock and queries throw
+  /// overloaded. lock and try_lock_for keep their place. Releases and renewals always find room. Commands to several
+  /// primaries always find room too.
   std::size_t pending_commands = 65'536;
 
-  /// Is told of background events: renewals, reconnects, late releases. Kept alive by the client.
+  /// Receives background events: renewals, reconnects, late releases. The client keeps it alive.
   std::shared_ptr<holdfast::observer> observer{};
-  /// A client without an observer prints a line to stderr after a call has waited for 5 s: once if Redis cannot be
-  /// reached, and once if the call perhaps waits for its own task. True: it prints nothing.
+  /// Without an observer, a client prints a line to stderr after a call has waited for 5 s. It does so once if Redis
+  /// cannot be reached, and once if the call may be waiting for its own task. True: it prints nothing.
   bool quiet = false;
 };
 
-/// Prints every field; passwords and user information of the URL as "***".
+/// Prints every field. Passwords and the user information of the URL appear as "***".
 HOLDFAST_EXPORT std::ostream& operator<<(std::ostream&, const config&);
-/// The URL with everything secret replaced by "***"; also for a URL that is malformed.
+/// The URL with every secret replaced by "***", even if the URL is malformed.
 HOLDFAST_EXPORT std::string redacted(std::string_view url);
 
 }  // namespace holdfast
