@@ -13,18 +13,17 @@
 
 namespace holdfast {
 
-/// Asio's own error code, so that locks, sockets, timers and cancellation share one catch type. Converts to
-/// std::error_code.
+/// Asio's own error code: locks, sockets, timers and cancellation share one catch type. Converts to std::error_code.
 using error_code = boost::system::error_code;
 
-/// What the caller can do decides the code. "Retry" means: the same call may succeed later without a change of program
-/// or server.
+/// A code tells the caller what to do. "Retry" means: the same call may succeed later without a change of program or
+/// server.
 enum class errc {
-  lost = 1,            ///< The hold ended without its holder's wish: the guarded work may have overlapped. Not held.
-                       ///< Check or redo the work.
+  lost = 1,            ///< The hold ended although its holder did not release it. The guarded work may have overlapped.
+                       ///< Not held. Check or redo the work.
   not_held,            ///< This lease is empty, moved-from or already unlocked. Nothing was sent.
   closed,              ///< Of a lease: its client was shut down or destroyed. Not held. Of a mutex: it was moved from.
-  corrupt_lock,        ///< The key is of another type or a lock without TTL, or its count or fencing counter is no
+  corrupt_lock,        ///< The key is of another type, or a lock without TTL. Or its count or fencing counter is not a
                        ///< number. Not held. Look at the key.
   invalid_name,        ///< Names are 1 byte to 64 KiB. Nothing was sent.
   invalid_ttl,         ///< A TTL or max_hold outside its range. Nothing was sent.
@@ -32,52 +31,53 @@ enum class errc {
   invalid_config,      ///< A URL or a field of config cannot be used, or the server has no such database. No lock
                        ///< command was sent.
   unreachable,         ///< No answer from Redis in time. Retry. A hold that was held still is, until its validity ends.
-  unconfirmed,         ///< unlock() was sent and not answered: released then, or at the latest when the TTL ends. Not
-                       ///< held. Of force_unlock(): nobody knows whether its first copy broke a hold.
+  unconfirmed,         ///< Redis did not answer unlock(). The lock is released, or ends with its TTL. Not held. Of
+                       ///< force_unlock(): unknown whether its first copy broke a hold.
   auth_failed,         ///< Wrong user or password, or none given where one is needed.
-  no_permission,       ///< The ACL lacks a permission; the text is the server's, which names the command, key or
-                       ///< channel, inside a script not always.
+  no_permission,       ///< The ACL lacks a permission. The text is the server's and names the command, key or channel,
+                       ///< except for some commands inside a script.
   not_primary,         ///< The server is a replica and was never a primary for this client. Or it is of another kind
                        ///< than the URL says: the text names the right one.
-  server_refused,      ///< OOM, NOREPLICAS, MISCONF, LOADING, BUSY, max clients: Redis answers but will not write.
+  server_refused,      ///< OOM, NOREPLICAS, MISCONF, LOADING, BUSY, max clients: Redis answers but does not write.
                        ///< Retry.
   quorum_failed,       ///< Of a red_lock: too few primaries have answered. Nothing is taken. Retry.
-  protocol_error,      ///< The peer does not speak Redis as expected; an answer that cannot be parsed closes the
+  protocol_error,      ///< The peer does not speak Redis as expected. An answer that cannot be parsed closes the
                        ///< connection.
   too_many_reentries,  ///< 2^31-1 re-entries of one hold. Still held.
   tls_failed,          ///< The text says: wrong CA, wrong host, expired, client certificate missing, or not TLS at all.
   overloaded,      ///< Too many commands are pending on the connection. Nothing was sent. Retry with less in flight.
-  already_held,    ///< This owner holds the lock in a way that cannot be re-entered so: a fenced_mutex's re-entry of
-                   ///< a hold without token, any re-entry of a simple_mutex. Still held.
-  not_replicated,  ///< Fewer replicas than min_replicas had it in time. Nothing is taken: what was granted is given
-                   ///< back. Of renew(): still held, until the validity ends. Retry.
-  shutting_down,   ///< The client was shut down, drains or is gone, and this call (lock(), try_lock(), a query) took
+  already_held,    ///< This owner holds the lock and cannot re-enter it this way: a fenced_mutex over a hold without
+                   ///< token, or any simple_mutex. Still held.
+  not_replicated,  ///< Fewer replicas than min_replicas had it in time. Nothing is taken: the grant is given back. Of
+                   ///< renew(): still held, until the validity ends. Retry.
+  shutting_down,   ///< The client was shut down, drains or is gone. This call (lock(), try_lock(), a query) took
                    ///< nothing. A call about a lease throws closed. Retry in another process.
 };
 
-/// What to do about a code, for whoever does not want to tell twenty apart: `if (e.code() == condition::retry_later)`.
-/// Compares with holdfast::error_code and std::error_code. In none of them: unconfirmed (nothing is to be done: the
-/// section was exclusive, and the release goes on) and a cancellation.
+/// Groups of codes, by what to do about them: `if (e.code() == condition::retry_later)`. Compares with
+/// holdfast::error_code and std::error_code. Two outcomes are in no group. One is unconfirmed: nothing is to be done,
+/// because the section was exclusive and the release goes on. The other is a cancellation.
 enum class condition {
-  retry_later = 1,  ///< unreachable, server_refused, overloaded, quorum_failed, not_replicated, shutting_down: the
-                    ///< same call may succeed later; after shutting_down in another process.
-  no_longer_held,   ///< lost, closed, corrupt_lock: there is no hold, and what it guarded may have overlapped. Thrown
-                    ///< by a lock(): nothing was taken; leases that are held() still are not concerned.
-  misuse,  ///< not_held, invalid_name, invalid_ttl, invalid_wait, too_many_reentries, already_held: the calling
-           ///< program is to be corrected.
-  setup,   ///< invalid_config, auth_failed, no_permission, not_primary, tls_failed, protocol_error,
-           ///< corrupt_lock: a person must look at settings or server.
+  retry_later = 1,  ///< unreachable, server_refused, overloaded, quorum_failed, not_replicated, shutting_down: the same
+                    ///< call may succeed later; after shutting_down in another process.
+  no_longer_held,   ///< lost, closed, corrupt_lock: there is no hold, and the guarded work may have overlapped. From
+                    ///< lock(): nothing was taken. Existing leases whose held() is true are not affected.
+  misuse,  ///< not_held, invalid_name, invalid_ttl, invalid_wait, too_many_reentries, already_held: correct the calling
+           ///< program.
+  setup,   ///< invalid_config, auth_failed, no_permission, not_primary, tls_failed, protocol_error, corrupt_lock: a
+           ///< person must look at settings or server.
 };
 
-/// The one category of the library. Thread-safe.
+/// The library's only category. Thread-safe.
 HOLDFAST_EXPORT const boost::system::error_category& category() noexcept;
 HOLDFAST_EXPORT error_code make_error_code(errc) noexcept;
 HOLDFAST_EXPORT boost::system::error_condition make_error_condition(condition) noexcept;
 
-/// Thrown by every co_await of the library, except for a cancellation (boost::system::system_error with
-/// operation_aborted).
-/// what(): the code's meaning and the cause: lock name (escaped), server address, server's words; of unreachable why
-/// (refused, no such name, no answer), of lost how that is known. Never a secret.
+/// Thrown by every co_await of the library. A cancellation is the exception: boost::system::system_error with
+/// operation_aborted.
+/// what() has the code's meaning and the cause: lock name (escaped), server address, the server's words. For
+/// unreachable it says why: refused, no such name, no answer. For lost it says how the loss is known. It never contains
+/// a secret.
 class HOLDFAST_EXPORT error : public boost::system::system_error {
  public:
   error(error_code code, const std::string& detail);

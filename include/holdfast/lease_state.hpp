@@ -3,8 +3,8 @@
 
 namespace holdfast {
 
-/// What a lease says of itself:
-/// | state     | held()          | how it goes on                                                                     |
+/// State of a lease:
+/// | state     | held()          | meaning; → next states                                                             |
 /// |-----------|-----------------|------------------------------------------------------------------------------------|
 /// | empty     | false           | default-made or moved-from                                                         |
 /// | held      | true            | confirmed; → suspended, lost, released                                             |

@@ -6,14 +6,14 @@
 namespace holdfast {
 using std::chrono::milliseconds;
 
-/// The holder of a lock, as Redis had it when it was asked.
+/// The holder of a lock when Redis answered; it may have changed since.
 struct lock_holder {
-  /// The owner field: lease::id() of the holder up to a '/', Redisson's `<uuid>:<thread>`, or, of a simple_mutex,
-  /// whatever another program has written; its first 256 bytes. The part before the last ':' of ours is in the name of
-  /// the holder's connections (config::client_name); Redisson's have none.
+  /// The owner field, its first 256 bytes. Of a holdfast lock: lease::id() up to a '/'. Of Redisson: `<uuid>:<thread>`.
+  /// Of a simple_mutex: any text that another program wrote. Of a holdfast lock the part before the last ':' is in the
+  /// name of the holder's connections (config::client_name). Redisson's connections have no such name.
   std::string id;
-  unsigned count = 0;  ///< how often it is held: 1 and its re-entries
-  milliseconds ttl{};  ///< how long Redis will keep it without renewal; milliseconds::max(): a lock without TTL
+  unsigned count = 0;  ///< number of holds: the first and its re-entries
+  milliseconds ttl{};  ///< how long Redis keeps the lock without renewal; milliseconds::max(): a lock without TTL
 };
 
 }  // namespace holdfast

@@ -5,8 +5,8 @@
 
 namespace holdfast {
 
-/// What tells one owner from another: 8 bytes, unique in this process, never on the wire. Events name owners by it;
-/// every `owner` is one, and can be made of one.
+/// Identity of an owner: 8 bytes, unique in this process, never on the wire. Events name owners by it. Every `owner` is
+/// an owner_id, and an `owner` can be made from one.
 class owner_id {
  public:
   friend auto operator<=>(const owner_id&, const owner_id&) = default;
