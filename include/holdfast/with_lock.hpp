@@ -27,8 +27,8 @@ struct awaited<asio::awaitable<T>> {
 template <class T>
 using awaited_t = typename awaited<T>::type;
 
-/// A view of a body that keeps its result to itself: what crosses into the compiled half of with_lock.
-/// `Held`: lease or multi_lease.
+/// A view of a body that keeps its own result. It crosses into the compiled half of with_lock. `Held`: lease or
+/// multi_lease.
 template <class Held>
 struct basic_body_ref {
   void* object;
@@ -65,7 +65,7 @@ namespace detail {
 
 template <class F, class Held = lease>
 using body_value_t = awaited_t<std::invoke_result_t<F&, Held&>>;
-/// A body's value, if it ran.
+/// The body's value, if it ran.
 template <class F, class Held = lease>
 using attempted_t =
     std::conditional_t<std::is_void_v<body_value_t<F, Held>>, bool, std::optional<body_value_t<F, Held>>>;
@@ -74,7 +74,7 @@ template <class F>
 inline constexpr bool passes_body_safely =
     !braced_closure_is_destroyed_twice || std::is_lvalue_reference_v<F> || std::is_trivially_destructible_v<F>;
 
-/// A body, and what it has returned.
+/// A body and its return value.
 template <class F, class Held, class T = body_value_t<F, Held>>
 struct kept_body {
   F& body;
@@ -125,22 +125,22 @@ auto under(Held& held, F body) -> asio::awaitable<body_value_t<F, Held>> {
 
 }  // namespace detail
 
-/// Locks, runs `body(lease)` on a strand of the caller's executor under the lease's owner (nested locks of the name
-/// re-enter), unlocks.
-/// | what happens                               | what the caller gets                                            |
+/// Locks, runs `body(lease)`, unlocks. The body runs on a strand of the caller's executor, under the lease's owner:
+/// nested locks of the name re-enter.
+/// | event                                      | result for the caller                                           |
 /// |--------------------------------------------|-----------------------------------------------------------------|
 /// | body returns v                             | v, after unlock; or what unlock throws: lost, closed, a refusal |
 /// | … and unlock is unconfirmed                | v: the section was exclusive to its end; the observer is told   |
 /// | body throws X                              | X, after unlock, whose own error goes to the observer           |
-/// | hold lost: body gets terminal cancellation | lost; what the body threw is nested (std::rethrow_if_nested)    |
+/// | hold lost: body gets terminal cancellation | lost; the body's exception is nested (std::rethrow_if_nested)   |
 /// | hold lost, body returns all the same       | lost: the value is dropped, its work may have overlapped        |
 /// | client closed meanwhile                    | as a loss, with closed in place of lost                         |
 /// | cancelled from outside, body stops         | operation_aborted at once; release in the background            |
 /// | cancelled from outside, body returns v     | v, after unlock                                                 |
 /// | cancelled while acquiring                  | as lock() cancelled; body never starts                          |
 /// | body unlocks the lease itself              | as if it had not                                                |
-/// `body` is copied or moved into the operation. g++ 12 destroys a closure with a non-trivial capture twice when it is
-/// written inside a co_await expression: name it first; a static_assert says so.
+/// `body` is copied or moved into the operation. g++ 12 destroys a closure with a non-trivial capture twice if it is
+/// written inside a co_await expression. Give it a name first; a static_assert enforces this.
 template <class F>
   requires lock_body<std::decay_t<F>>
 auto with_lock(mutex mutex, F&& body, lock_options options = {})
@@ -149,7 +149,7 @@ auto with_lock(mutex mutex, F&& body, lock_options options = {})
   return detail::locked<lease, std::decay_t<F>>(std::move(mutex), std::forward<F>(body), options);
 }
 
-/// The same under any one of several locks: the lease that the body gets says which, by its name.
+/// The same under any one of several locks. lease::name() of the body's lease says which lock it is.
 template <class F>
   requires lock_body<std::decay_t<F>>
 auto with_lock(any_of mutex, F&& body, lock_options options = {})
@@ -158,8 +158,8 @@ auto with_lock(any_of mutex, F&& body, lock_options options = {})
   return detail::locked<lease, std::decay_t<F>>(std::move(mutex), std::forward<F>(body), options);
 }
 
-/// The same under several locks, all or none. The body gets the multi_lease; the first of the holds that is lost
-/// cancels it.
+/// The same under several locks, all or none. The body gets the multi_lease. The first hold that is lost cancels the
+/// body.
 template <class F>
   requires lock_body<std::decay_t<F>, multi_lease>
 auto with_lock(multi_lock mutex, F&& body, lock_options options = {})
@@ -168,10 +168,10 @@ auto with_lock(multi_lock mutex, F&& body, lock_options options = {})
   return detail::locked<multi_lease, std::decay_t<F>>(std::move(mutex), std::forward<F>(body), options);
 }
 
-/// The same with a bounded wait (0: none): try_lock_for(wait), and `body` if that is granted. An optional with the
-/// body's value, or true for a body without one; empty, or false: the lock was not had in time, and the body never
-/// started. Throws as try_lock_for(), too: unreachable, server_refused, invalid_wait. `wait` bounds neither body nor
-/// unlock.
+/// The same with a bounded wait: runs `body` if try_lock_for(wait) grants the lock. 0: no wait. Returns an optional
+/// with the body's value, or true for a body without one. Empty, or false, means: the lock was not granted in time and
+/// the body never started. Throws as try_lock_for() too: unreachable, server_refused, invalid_wait. `wait` does not
+/// limit body or unlock.
 template <class F>
   requires lock_body<std::decay_t<F>>
 auto try_with_lock_for(mutex mutex, milliseconds wait, F&& body, lock_options options = {})
@@ -196,11 +196,11 @@ auto try_with_lock_for(multi_lock mutex, milliseconds wait, F&& body, lock_optio
   return detail::try_locked<multi_lease, std::decay_t<F>>(std::move(mutex), wait, std::forward<F>(body), options);
 }
 
-/// Runs `body(held)` under a lease that the caller holds already, guarded as above, and does not unlock it: sends
-/// nothing to Redis. `held` stays the caller's, and where it is, until the awaitable has ended.
-/// Throws not_held if it is empty or released; lost or closed if it is lost: then the body never starts. Cancelled from
-/// outside: the lease is kept. A loss by the body's end is lost here, as in the table; a later one is the caller's to
-/// find.
+/// Runs `body(held)` under a lease that the caller holds already. Guards it as above, does not unlock, and sends
+/// nothing to Redis. `held` stays the caller's. Do not move it until the awaitable has ended.
+/// Throws not_held if it is empty or released. Throws lost or closed if it is lost; then the body never starts.
+/// Cancelled from outside: the lease is kept. A loss by the body's end throws lost, as in the table. The caller finds a
+/// later loss itself.
 template <class F>
   requires lock_body<std::decay_t<F>>
 auto with_lock(lease& held, F&& body) -> asio::awaitable<detail::body_value_t<std::decay_t<F>>> {
@@ -215,8 +215,8 @@ auto with_lock(multi_lease& held, F&& body) -> asio::awaitable<detail::body_valu
   return detail::under<std::decay_t<F>>(held, std::forward<F>(body));
 }
 
-/// Codes instead of exceptions, for every awaitable of the library: `auto r = co_await as_result(m.lock());`.
-/// Cancellation is operation_aborted; exceptions that are no system_error pass through.
+/// Returns codes instead of exceptions, for every awaitable of the library: `auto r = co_await as_result(m.lock());`.
+/// Cancellation is operation_aborted. Exceptions that are no system_error pass through.
 template <class T>
 asio::awaitable<result<T>> as_result(asio::awaitable<T> operation) {
   try {
