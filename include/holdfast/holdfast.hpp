@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-// Everything for coroutines; for plain threads there is holdfast/blocking.hpp.
+// Everything for coroutines. For plain threads include holdfast/blocking.hpp.
 #include <holdfast/any_of.hpp>
 #include <holdfast/client.hpp>
 #include <holdfast/config.hpp>
