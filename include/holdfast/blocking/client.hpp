@@ -22,35 +22,36 @@ namespace detail {
 class io_thread;
 }  // namespace detail
 
-/// holdfast::client for threads: it has an io_context and a thread of its own, which works for all that call it, and a
-/// second one, on which stops are requested: see lockable::get_stop_token().
-/// Make one and share it: all functions may be called from any thread, except moves and destruction of the same object.
-/// Its functions that wait keep the rules of lockable: on its own thread they throw
-/// resource_deadlock_would_occur. In a child process connect() throws shutting_down, and the others closed. A child may
-/// make a client of its own.
+/// holdfast::client for threads. It has an io_context and a thread that works for all callers. On a second thread it
+/// requests stops: see lockable::get_stop_token().
+/// Make one client and share it: all functions may be called from any thread, except moves and destruction of the same
+/// object. Functions that wait keep the rules of lockable: on the client's own thread they throw
+/// resource_deadlock_would_occur. In a child process connect() throws shutting_down, and the others throw closed. A
+/// child may make a client of its own.
 class HOLDFAST_EXPORT client {
  public:
-  /// Checks the config, starts the threads and does no I/O: it connects at first use. They have the signal mask of
-  /// their maker. Throws what the constructor of holdfast::client throws, and std::system_error where no thread can be
-  /// had.
+  /// Checks the config, starts the threads and does no I/O; the client connects at first use. The threads have the
+  /// signal mask of the constructor's caller. Throws what the constructor of holdfast::client throws, and
+  /// std::system_error if no thread can be started.
   explicit client(config = {});
   client(client&&) noexcept = default;
   client& operator=(client&&) noexcept;
-  /// Ends every hold at once; threads that wait get shutting_down. Releases all holds, waits for that at most a command
-  /// timeout, and for its threads, so for callbacks of its stops as well; what could not be released ends with its
-  /// TTL. A name lookup under way, which the system does not let go, is waited for. Coroutines on the executor that
-  /// still wait are destroyed.
-  /// A thread of the client's own does not wait for itself (in an observer or a coroutine, in a callback of a stop): it
-  /// ends by itself, and may still run while main() returns and static objects are destroyed.
-  /// In a child process it does nothing: no byte is sent, and the parent's connections stay as they are; the child's
-  /// copies of the sockets are closed when it ends or executes another program.
+  /// Ends every hold at once; threads that wait get shutting_down. Releases all holds and waits at most a command
+  /// timeout for that. A hold that could not be released ends with its TTL. Waits for its threads, so also for
+  /// callbacks of its stops and for a name lookup under way, which the system does not cancel. Coroutines on the
+  /// executor that still wait are destroyed.
+  /// On a thread of the client's own the destructor does not wait for that thread. This is the case in an observer, a
+  /// coroutine, or a callback of a stop. The thread ends by itself, and may still run while main() returns and static
+  /// objects are destroyed.
+  /// In a child process the destructor does nothing. No byte is sent, and the parent's connections stay as they are.
+  /// The child's copies of the sockets are closed when it ends or executes another program.
   ~client();
 
-  // As those of holdfast::client, waiting.
+  // As the functions of holdfast::client, but they wait.
   void connect();  ///< optional: fails early instead of at the first lock
-  /// Releases every hold. Afterwards a call about a hold throws closed, and every other one shutting_down.
+  /// Releases every hold. Afterwards a call about a hold throws closed, and every other call throws shutting_down.
   void shutdown(milliseconds grace);
-  /// For SIGTERM: threads that hold may finish, all others get shutting_down. A thread that holds and calls it waits
+  /// For SIGTERM: threads that hold may finish; all others get shutting_down. If a thread that holds calls it, it waits
   /// for itself, until the grace is over.
   void drain(milliseconds grace);
 
@@ -60,8 +61,9 @@ class HOLDFAST_EXPORT client {
   blocking::simple_mutex simple_mutex(std::string_view name, lock_options = {}) const;
   blocking::red_lock red_lock(std::string_view name, lock_options = {}, reentrancy = reentrancy::reentrant) const;
 
-  /// Runs any operation of the library on the client's thread, as a task of the calling one, and waits for its outcome:
-  /// `redis.wait(redis.async().mutex("m").holder())`. Throws what it throws; closed if the client ends before.
+  /// Runs any operation of the library on the client's thread, as a task of the calling one, and waits for its result:
+  /// `redis.wait(redis.async().mutex("m").holder())`. Throws what the operation throws; closed if the client ends
+  /// before.
   template <class T>
   T wait(asio::awaitable<T> operation) const {
     if constexpr (std::is_void_v<T>) {
@@ -73,13 +75,14 @@ class HOLDFAST_EXPORT client {
     }
   }
 
-  /// The client for coroutines, on the executor of this one's thread. It lives as long as this object. An exception
-  /// that leaves io_context::run() there is dropped: the thread goes on. Never notify a condition_variable_any there
-  /// that waits with a lock of this client: it waits for an unlock() then. Throws closed if this object was moved from.
+  /// The client for coroutines, on the executor of this client's thread. It lives as long as this object. If an
+  /// exception leaves io_context::run() there, it is dropped and the thread goes on. Never notify a
+  /// condition_variable_any there that waits with a lock of this client: the notification then waits for an unlock().
+  /// Throws closed if this object was moved from.
   holdfast::client& async() const;
 
-  /// Who the calling thread is to the locks: the same for every client, never another thread's. A coroutine re-enters
-  /// what the thread holds by `redis.async().mutex(name, owner)`.
+  /// The owner that stands for the calling thread: the same for every client, never another thread's. By
+  /// `redis.async().mutex(name, owner)` a coroutine re-enters the holds of the thread.
   static holdfast::owner this_thread() noexcept;
 
  private:

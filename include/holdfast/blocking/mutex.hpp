@@ -19,11 +19,11 @@ namespace holdfast::blocking {
 ///     std::lock_guard lock(orders);
 class HOLDFAST_EXPORT mutex : public lockable {
  public:
-  // As those of holdfast::mutex, waiting: they throw as those, and resource_deadlock_would_occur.
-  bool force_unlock() const;    ///< breaks any hold of the name, whoever has it; true: there was one
-  bool is_locked() const;       ///< by anyone, anywhere; a snapshot
-  unsigned hold_count() const;  ///< how often this thread holds it, through any object of this client; Redis is asked
-  std::optional<lock_holder> holder() const;          ///< who holds it; empty: free
+  // As the functions of holdfast::mutex, but they wait. They throw as those, and resource_deadlock_would_occur.
+  bool force_unlock() const;    ///< breaks any hold of the name, of any holder; true: there was one
+  bool is_locked() const;       ///< held by anyone, anywhere; a snapshot
+  unsigned hold_count() const;  ///< holds of this thread, through any object of this client; Redis is asked
+  std::optional<lock_holder> holder() const;          ///< the holder; empty: free
   std::optional<milliseconds> remaining_ttl() const;  ///< empty: free; milliseconds::max(): without TTL
 
   const std::string& name() const noexcept;  ///< empty if this object was moved from
@@ -36,9 +36,10 @@ class HOLDFAST_EXPORT mutex : public lockable {
 /// holdfast::fenced_mutex for threads: its holds have a fencing token, for the resource to check.
 class HOLDFAST_EXPORT fenced_mutex : public mutex {
  public:
-  /// Of the newest hold that this thread has taken through this object; it stays when that is lost. Empty without one.
+  /// The token of the newest hold that this thread has taken through this object; it stays when that hold is lost.
+  /// Empty without one.
   [[nodiscard]] std::optional<std::uint64_t> token() const noexcept;
-  /// The newest, whoever got it: see holdfast::fenced_mutex::last_token().
+  /// The newest token of any holder: see holdfast::fenced_mutex::last_token().
   std::optional<std::uint64_t> last_token() const;
 
  private:
@@ -46,7 +47,7 @@ class HOLDFAST_EXPORT fenced_mutex : public mutex {
   using mutex::mutex;
 };
 
-/// holdfast::simple_mutex for threads: one string key, shared with other languages. Not re-entrant: a lock() by the
+/// holdfast::simple_mutex for threads: one string key, shared with other languages. Not re-entrant: lock() by the
 /// thread that holds it throws already_held, and so does its try_lock().
 class HOLDFAST_EXPORT simple_mutex : public mutex {
   friend detail::access;

@@ -19,20 +19,20 @@ namespace holdfast::blocking {
 namespace detail {
 struct hold_ending;
 
-/// One hold, for one function. Given back at its end at the latest.
+/// One hold, for one function. Released at its end, if not before.
 class HOLDFAST_EXPORT section {
  public:
   /// Waits for the lock: at most `wait`, or indefinitely if that is empty. Throws as lockable::lock() or
-  /// try_lock_for(), and lost or closed where the hold is over before it begins.
+  /// try_lock_for(). Throws lost or closed if the hold is over before the function begins.
   explicit section(lockable& on, std::optional<milliseconds> wait = {});
   section(const section&) = delete;
   section& operator=(const section&) = delete;
   ~section();
 
-  /// False: it was not had in time, and there is nothing to end.
+  /// False: the lock was not granted in time, and there is nothing to end.
   bool had() const noexcept { return hold_.has_value(); }
   const std::stop_token& stop() const noexcept { return stop_; }
-  /// Gives the hold back. Throws what its function's caller is to get; `thrown`: by the function, or null.
+  /// Releases the hold. Throws what the caller of its function is to get. `thrown`: by the function, or null.
   void end(const std::exception_ptr& thrown);
 
  private:
@@ -48,7 +48,7 @@ class HOLDFAST_EXPORT section {
 template <class F>
 using section_value_t = std::invoke_result_t<F&, std::stop_token>;
 
-/// Calls f in it, and ends it.
+/// Calls f in the section, and ends it.
 template <class F>
 section_value_t<F> run_in(section& in, F& action) {
   using value = section_value_t<F>;
@@ -80,12 +80,12 @@ template <class Lock>
 concept lockable_object = std::convertible_to<Lock&, lockable&>;
 
 /// Locks, calls `f(std::stop_token)` on this thread, unlocks.
-/// | what happens                               | what the caller gets                                               |
+/// | event                                      | result for the caller                                              |
 /// |--------------------------------------------|--------------------------------------------------------------------|
-/// | f returns v                                | v, after unlock; or what unlocking says: lost, closed, a refusal   |
+/// | f returns v                                | v, after unlock; or the unlock's error: lost, closed, a refusal    |
 /// | … and Redis does not confirm the unlock    | v: the section was exclusive to its end; the observer is told      |
 /// | f throws X                                 | X, after unlock, whose own error goes to the observer              |
-/// | the hold is lost: the token is requested   | lost; what f threw is nested (std::rethrow_if_nested)              |
+/// | the hold is lost: the token is requested   | lost; the exception of f is nested (std::rethrow_if_nested)        |
 /// | the hold is lost, f returns all the same   | lost: the value is dropped, its work may have overlapped           |
 /// | the client ends meanwhile                  | as a loss, with closed in place of lost                            |
 /// | the lock object ends: destroyed, assigned  | as a loss, with closed in place of lost                            |
@@ -98,9 +98,9 @@ auto with_lock(Lock&& on, F&& action) -> detail::section_value_t<F> {
   return detail::run_in(section, action);
 }
 
-/// The same with a bounded wait, as lockable::try_lock_for(): 0 or less is one attempt. Gives an optional with f's
-/// value; for an f without a value, true. Where the lock was not had in time f is not called, and it gives an empty
-/// optional, or false. Throws as try_lock_for() before f is called. `wait` bounds neither f nor the unlock.
+/// The same with a bounded wait, as lockable::try_lock_for(): 0 or less is one attempt. Returns an optional with f's
+/// value, or true for an f without one. If the lock was not granted in time, f is not called, and the result is an
+/// empty optional, or false. Throws as try_lock_for() before f is called. `wait` does not limit f or the unlock.
 template <lockable_object Lock, class Rep, class Period, class F>
   requires std::invocable<F&, std::stop_token>
 auto try_with_lock_for(Lock&& on, const std::chrono::duration<Rep, Period>& wait, F&& action) {
