@@ -12,8 +12,8 @@
 
 namespace holdfast::testing {
 
-/// Several testing::servers that know nothing of each other, and clients whose red_locks a majority of them grants. All
-/// have the virtual time of this object. Each is made to go wrong by itself.
+/// Several independent testing::servers, and clients whose red_locks a majority of them grants. All share the virtual
+/// time of this object. Each can be made to fail separately.
 ///
 ///     testing::primaries five(io, 5);
 ///     auto redis = five.make_client();
@@ -23,24 +23,25 @@ namespace holdfast::testing {
 ///     five[1].stop_answering();
 ///     five.advance(1min);  // lease.held(), by the other three
 ///
-/// A new installation, without markers: see red_lock::initialise(). It ends as testing::server does, in any order.
+/// Starts as a new installation, without markers: see red_lock::initialise(). It ends as testing::server does, in any
+/// order.
 class primaries : public world {
  public:
   /// `io`: an io_context, where everything runs. `how_many`: 3, 5, 7 or 9; else std::invalid_argument.
   template <runnable_context Context>
   primaries(Context& io, std::size_t how_many) : primaries(context_of(io), how_many) {}
-  /// As that of testing::server, for all of them.
+  /// As the destructor of testing::server, for all of them.
   ~primaries();
 
   std::size_t size() const noexcept { return all_.size(); }
-  /// One of them, as long as this object lives; `index`: less than size(). Its time is that of all, its locks() are
-  /// what it has granted, and its link_of() is the way between it alone and a client of all. A client that it makes
-  /// itself has no other server.
+  /// One of the servers, valid as long as this object lives. `index`: less than size(). It shares the time of all. Its
+  /// locks() are those that it has granted. Its link_of() is the path between it alone and a client of all. A client
+  /// made by this server itself has no other server.
   server& operator[](std::size_t index) noexcept { return *all_[index]; }
   const server& operator[](std::size_t index) const noexcept { return *all_[index]; }
 
-  /// A client of all of them, as testing::server::make_client() makes one. config::primaries may be empty; else it is
-  /// checked as in production, and has as many as there are here. Throws invalid_config and invalid_ttl.
+  /// A client of all servers, made as by testing::server::make_client(). config::primaries may be empty. Else it is
+  /// checked as in production and has as many entries as there are servers here. Throws invalid_config and invalid_ttl.
   client make_client(config = {});
   client make_client(asio::any_io_executor, config = {});
 
