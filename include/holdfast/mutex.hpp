@@ -36,7 +36,7 @@ struct lock_keys;
 /// coroutine's executor (owner::bind). Without either, every lock() has its own identity, as with std::mutex.
 ///
 /// Every function may be called from any thread, copies what it needs, and returns a lazy awaitable. The mutex may be
-/// destroyed before it runs. The awaitable resumes on the awaiting coroutine's executor, never inside the call, with
+/// destroyed before the awaitable runs. It resumes on the awaiting coroutine's executor, never inside the call, with
 /// owner and cancellation state as before. If that executor's context ends earlier, it destroys the coroutine, as Asio
 /// does with all waiting ones. A lock granted to it is given back.
 /// Cancelled: operation_aborted at once. The coroutine's own filter decides which cancellation passes; by default
@@ -73,9 +73,9 @@ class HOLDFAST_EXPORT mutex {
   /// Redis has answered nothing since the attempt was sent, or if there is no connection.
   asio::awaitable<std::optional<lease>> try_lock_for(milliseconds wait, lock_options = {}) const;
 
-  /// Breaks any hold of the name, whoever has it, and wakes waiters. Returns true if there was a hold. Its holder
-  /// learns of it at its next renewal or last unlock, or a round trip after a re-entry. Throws unconfirmed when the
-  /// first answer was lost and a second command found no hold. Also throws unreachable, server_refused, corrupt_lock,
+  /// Breaks the hold of any owner on the name, and wakes waiters. Returns true if there was a hold. Its holder learns
+  /// of it at its next renewal or last unlock, or a round trip after a re-entry. Throws unconfirmed when the first
+  /// answer was lost and a second command found no hold. Also throws unreachable, server_refused, corrupt_lock,
   /// protocol_error, overloaded and configuration errors.
   asio::awaitable<bool> force_unlock() const;
 

@@ -50,9 +50,9 @@ class world {
   void advance(nanoseconds by);
 
   /// Runs a coroutine on the io_context to its end. Returns its result or throws its exception. Time passes meanwhile
-  /// as far as it must, from one event to the next. Throws std::logic_error inside of a handler. Also throws it if the
-  /// coroutine waits for something that cannot happen any more, for example a timer of Asio, or has not ended after
-  /// `at_most` of virtual time. In both cases the coroutine is cancelled.
+  /// as far as it must, from one event to the next. Throws std::logic_error inside of a handler. Also throws it in two
+  /// cases. The coroutine waits for something that cannot happen any more, for example a timer of Asio. Or it has not
+  /// ended after `at_most` of virtual time. In both cases the coroutine is cancelled.
   template <class T>
   T run(asio::awaitable<T> operation, nanoseconds at_most = std::chrono::hours(1)) {
     const auto result = std::make_shared<std::optional<T>>();
