@@ -73,11 +73,11 @@ class HOLDFAST_EXPORT client {
   asio::awaitable<void> shutdown(milliseconds grace);
 
   /// For SIGTERM: lets owners that hold a lease of this client finish. Such an owner may still lock, wait for and
-  /// re-enter any name. It must be bound (owner::bind, the body of with_lock) or given to mutex(). All others get
-  /// shutting_down from lock(), try_lock() and try_lock_for(), also those that wait already. An owner that waits when
-  /// its last lease ends gets it too. A caller without an owner is refused, even if it holds. Everything else works as
-  /// before: leases are renewed, and may be unlocked. A task that awaits drain() while it holds a lease waits for
-  /// itself, until the grace is over.
+  /// re-enter any name. The owner must be bound (owner::bind, the body of with_lock) or given to mutex(). All others
+  /// get shutting_down from lock(), try_lock() and try_lock_for(), also those that wait already. An owner that waits
+  /// when its last lease ends gets it too. A caller without an owner is refused, even if it holds. Everything else
+  /// works as before: leases are renewed, and may be unlocked. A task that awaits drain() while it holds a lease waits
+  /// for itself, until the grace is over.
   /// When the last lease has ended, or after `grace`, it does what shutdown() does. Those releases get one command
   /// timeout of their own. `grace`: 0 to 24 h, else invalid_wait.
   /// A second call waits with the first; the grace that ends first counts. A shutdown() meanwhile, or the end of the

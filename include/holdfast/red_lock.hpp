@@ -27,7 +27,7 @@ enum class reentrancy {
 /// answer. A lease is renewed at each primary independently. It is lost when a majority has not confirmed it in time,
 /// or no longer has it. unlock() is done when a majority has released it.
 ///
-/// try_lock() returns empty if a majority has answered and not granted the lock. Else it throws quorum_failed, whose
+/// try_lock() returns empty if a majority has answered but the lock is not granted. Else it throws quorum_failed, whose
 /// text gives the reason for each primary. lock() waits on through that. If callers split the votes, each gives its
 /// grants back and tries again after a random pause. A waiter wakes when a majority has notified it of a release, or
 /// one round trip after the first notification. Waiters of one client pass the lock on (config::turns). Then the client
@@ -37,8 +37,8 @@ enum class reentrancy {
 /// A primary that restarts without its data could vote for a second holder. So it has no vote before the longest TTL is
 /// over. The key `holdfast:redlock` of each primary names the run of the server that votes, and the longest TTL. Each
 /// grant checks it. A new installation has no such keys. initialise() makes them; without it the primaries vote when
-/// the longest TTL is over. See docs/guide/safety.md for the promises and their limits, how to replace a primary, and
-/// what replaces fencing tokens. Several primaries cannot count tokens.
+/// the longest TTL is over. See docs/guide/safety.md for the promises and their limits, and for what replaces fencing
+/// tokens. See docs/guide/red_lock.md for how to replace a primary. Several primaries cannot count tokens.
 ///
 /// is_locked(), holder(), remaining_ttl() and hold_count() return what a majority has. Everything else is as for mutex
 /// or simple_mutex. The ACL user also needs GET and SET, and the key `holdfast:redlock*`.

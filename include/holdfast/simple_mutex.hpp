@@ -28,7 +28,7 @@ namespace holdfast {
 /// 20 ms, then after pauses that double up to 250 ms (config::poll_cap, if that is less). It also looks when the
 /// holder's TTL is over. A key without TTL throws corrupt_lock: it would never end. Waiters of one client pass the lock
 /// on (config::turns). For programs that poll, the client leaves it free for 20 ms about four times a second. After it
-/// has met one, it does so after each turn.
+/// has met one, it does so after each turn for a second.
 ///
 /// hold_count() is 0 or 1. force_unlock() deletes the key, whoever wrote it. A string of more than 256 bytes, or one
 /// without a TTL, may be another program's data: it throws corrupt_lock. lease::token() is empty. Everything else
