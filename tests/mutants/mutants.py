@@ -831,7 +831,7 @@ MUTANTS = [
            "if (!lingers_) {\n      known_",
            "if (!lingers_ || giving_back_ == 0) {\n      known_"),
     Mutant("a line ends while its release is under way", "src/sync/name.cpp",
-           "if (line_ && line_->empty() && line_->rules.over()) line_.reset();",
+           "if (line_ && line_->over()) line_.reset();",
            "if (line_ && line_->empty() && !line_->rules.lingers()) line_.reset();"),
     Mutant("a message during an attempt is lost", "src/sync/line/line_rules.cpp",
            "if (step_ == step::trying) woken_ = true;",
