@@ -11,9 +11,9 @@ namespace blocking = holdfast::blocking;
 
 void two_transfers(blocking::client& redis) {
   auto alice = redis.mutex("account:alice"), bob = redis.mutex("account:bob");
-  int of_alice = 300, of_bob = 100;  // ordinary variables: the locks are what guards them
+  int of_alice = 300, of_bob = 100;  // ordinary variables, guarded by the locks
   const auto transfer = [&] {
-    std::scoped_lock both(alice, bob);  // no deadlock with who names them the other way round
+    std::scoped_lock both(alice, bob);  // no deadlock if a thread names them in the other order
     of_alice -= 100, of_bob += 100;
   };
   {
