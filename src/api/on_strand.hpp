@@ -13,10 +13,10 @@
 
 /// From a coroutine to the client's strand and back.
 ///
-/// The work begins at once if the strand is idle and this thread may run it. The outcome goes to the coroutine's own
-/// executor (post_to): a caller never resumes inside the call (Boost 1.81 crashes), nor on the strand. No coroutine
-/// runs on the strand. co_spawn does not lead there, because its cancellation handler refers to a signal that may be
-/// gone (Boost 1.81). Nothing on the strand refers to the caller's frame.
+/// The work begins at once if the strand is idle and this thread may run it. The outcome is posted to the coroutine's
+/// own executor: a caller never resumes inside the call (Boost 1.81 crashes), nor on the strand. No coroutine runs on
+/// the strand. co_spawn does not lead there, because its cancellation handler refers to a signal that may be gone
+/// (Boost 1.81). Nothing on the strand refers to the caller's frame.
 ///
 /// The coroutine belongs to its own context, the engine to the client's (context_life). They may end in any order, on
 /// any thread. A caller is answered when the client's context ends, and destroyed with its own.

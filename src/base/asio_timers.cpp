@@ -20,7 +20,7 @@ namespace holdfast::detail {
 
 namespace {
 
-constexpr auto linger = std::chrono::milliseconds{5};
+constexpr auto linger = std::chrono::milliseconds{1};
 
 int make_timerfd() {
   const int fd = ::timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);

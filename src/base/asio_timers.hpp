@@ -18,9 +18,8 @@ namespace holdfast::detail {
 ///
 /// Decision: one timerfd, with linger. Every command has a deadline and nearly none is reached, so timers are started
 /// and cancelled all the time. Asio's timers would cost a system call or a wake-up for many of them, and steady_timer
-/// stops while the machine sleeps. When the last timer is cancelled, the kernel's wait is shortened to five
-/// milliseconds. The next command usually comes within it. The price: an io_context without work returns up to five
-/// milliseconds later.
+/// stops while the machine sleeps. When the last timer is cancelled, the kernel's wait is shortened to a millisecond.
+/// The next command usually comes within it. The price: an io_context without work returns up to a millisecond later.
 ///
 /// Used on the strand only. The last owner calls close(); actions that are pending then are dropped.
 class asio_timers final : public timers, public std::enable_shared_from_this<asio_timers> {

@@ -8,8 +8,6 @@
 #include <optional>
 #include <utility>
 
-#include "base/last_step.hpp"
-
 // Posting through an any_io_executor costs two allocations and a type erasure more than posting to the executor inside
 // it. Most often that one is an io_context's own: post_to() and direct_strand find it.
 namespace holdfast::detail {
@@ -19,12 +17,11 @@ inline bool is_direct(const boost::asio::any_io_executor& executor) noexcept {
   return executor.target<boost::asio::io_context::executor_type>() != nullptr;
 }
 
-/// `run` has a handler of its own, or is the last step of a handler that leaves the strand (last_step).
 template <class Run>
 void post_to(const boost::asio::any_io_executor& to, Run run) {
   const auto* const direct = to.target<boost::asio::io_context::executor_type>();
   if (!direct) return boost::asio::post(to, std::move(run));
-  if (!last_step::take(*direct, run)) boost::asio::post(*direct, std::move(run));
+  boost::asio::post(*direct, std::move(run));
 }
 
 /// A strand that is entered directly where it can be. A copy is the same strand.
@@ -45,14 +42,6 @@ class direct_strand {
       direct_->execute(std::forward<Run>(run));
     else
       boost::asio::dispatch(any_, std::forward<Run>(run));
-  }
-  /// The same by a handler of the executor below the strand, which does nothing else.
-  template <class Run>
-  void enter_by_handler(Run&& run) const {
-    if (!direct_) return dispatch(std::forward<Run>(run));
-    last_step after(direct_->get_inner_executor());
-    dispatch(std::forward<Run>(run));
-    after.run();
   }
 
  private:

@@ -31,8 +31,7 @@ void socket_stream::async_connect(const stream_socket::endpoint_type& to, std::f
 
 void socket_stream::async_read_some(asio::mutable_buffer into, handler done) {
   socket_.async_read_some(into, [this, done = std::move(done)](const error_code& failed, std::size_t size) {
-    strand_.enter_by_handler(
-        [done, failed, size] { done(failed, size); });  // a copy: this one keeps the stream until then
+    strand_.dispatch([done, failed, size] { done(failed, size); });  // a copy: this one keeps the stream until then
   });
 }
 
