@@ -6,6 +6,8 @@
   tests     a name in “these marks” is a test case of the *_test.cpp that was linked last before it
   faults    each row of a table under `<!-- faults -->` names a test, or a row that does, or says why there is none; no
             fault is missing; such a page names each test once
+  promises  each promise of safety.md, a sentence in italics, is in internals/promises.md under the same heading, and no other
+            is; each row there names a test
   commands  shell blocks under the same `<!-- run: name -->` are the same on each page
   links     every relative link, and its #heading, exists
   errors    errors.md has every errc, with the text and the conditions that src/base/error.cpp gives it, and no other; and so has
@@ -59,6 +61,7 @@ class Checker:
             self.check_faults(page, lines)
             self.check_defaults(page, lines)
         self.check_fault_numbers()
+        self.check_promises()
         self.check_commands()
         self.check_errors()
         self.check_packages()
@@ -152,6 +155,21 @@ class Checker:
             self.violations.append(f"fault {number}: {'has no row' if number in FAULTS else 'is not known'}")
         for number in sorted({n for n in self.faults if self.faults.count(n) > 1}):
             self.violations.append(f"fault {number}: has several rows")
+
+    # promises
+
+    def check_promises(self):
+        safety, page = self.root / "docs/guide/safety.md", self.root / "docs/internals/promises.md"
+        promised, kept = (promises(self.read(p.relative_to(self.root))) for p in (safety, page))
+        if not promised:
+            self.violations.append("docs/guide/safety.md: no promise found")
+        for here, there, where in ((promised, kept, safety), (kept, promised, page)):
+            for heading, promise in here.keys() - there.keys():
+                self.complain(where, 1, f'"{promise}" is a promise of one page only, under "{heading}"')
+        for section in kept.values():
+            rows = re.findall(r"^\| .*", section, re.M)[1:]
+            if not rows or not all("“" in row for row in rows):
+                self.complain(page, 1, f'"{section.splitlines()[0]}": a promise without a test')
 
     # commands
 
@@ -348,6 +366,13 @@ def headings(path):
         if heading:
             anchors.add(re.sub(r"[^\w\- ]", "", heading[1].lower()).strip().replace(" ", "-"))
     return anchors
+
+
+def promises(text):
+    """{(heading, promise): text from the heading on}; a promise is a sentence in italics."""
+    sections = re.split(r"^## ", text, flags=re.M)
+    return {(section.splitlines()[0], " ".join(promise.split())): section for section in sections
+            for promise in re.findall(r"(?<!\*)\*([^*|]+\.)\*(?!\*)", section)}
 
 
 def numeric(text):
