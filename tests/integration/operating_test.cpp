@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // What an operator asks: who holds a lock, where does it run, who waits. By the library, and by the commands of
-// docs/guide/operating.md, each pasted into a shell as it stands there.
+// docs/guide/incident.md and operating.md, each pasted into a shell as it stands there.
 #include <sys/stat.h>
 #include <unistd.h>
 #include <array>
@@ -25,8 +25,8 @@ std::string read_file(const std::string& path) {
 }
 
 /// The shell block under `<!-- run: name -->`.
-std::string block_of_the_page(const std::string& name) {
-  const auto page = read_file(OPERATING_MD);
+std::string block_of_the_pages(const std::string& name) {
+  const auto page = read_file(INCIDENT_MD) + read_file(OPERATING_MD);
   const std::string marker = "<!-- run: " + name + " -->\n\n```sh\n";
   const auto at = page.find(marker);
   REQUIRE(at != page.npos);
@@ -59,7 +59,7 @@ class shell {
   template <class... Names>
   std::string paste(const Names&... names) const {
     std::string text = "PATH='" + folder_.path() + "':\"$PATH\"\n";
-    for (const auto& name : {std::string(names)...}) text += block_of_the_page(name) + '\n';
+    for (const auto& name : {std::string(names)...}) text += block_of_the_pages(name) + '\n';
     write("pasted", text);
     return run_shell(folder_.path() + "/pasted");
   }
