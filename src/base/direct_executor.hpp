@@ -19,9 +19,10 @@ inline bool is_direct(const boost::asio::any_io_executor& executor) noexcept {
 
 template <class Run>
 void post_to(const boost::asio::any_io_executor& to, Run run) {
-  const auto* const direct = to.target<boost::asio::io_context::executor_type>();
-  if (!direct) return boost::asio::post(to, std::move(run));
-  boost::asio::post(*direct, std::move(run));
+  if (const auto* direct = to.target<boost::asio::io_context::executor_type>())
+    boost::asio::post(*direct, std::move(run));
+  else
+    boost::asio::post(to, std::move(run));
 }
 
 /// A strand that is entered directly where it can be. A copy is the same strand.

@@ -56,7 +56,7 @@ class name_host {
 /// therefore have several holds.
 ///
 /// A name acts, and its line decides: each event goes to the rules of the line (line_rules.hpp), and the name performs
-/// the action that they return.
+/// the action that they return. name_waiters.cpp has these acts; name.cpp has the holds, the releases and the end.
 ///
 /// Decision: nothing is destroyed inside a call. Each way into a name is a visit. When the outermost visit ends, a line
 /// that is over goes, and so does a name that nothing uses. Calls that come back meanwhile are visits inside it.
@@ -177,7 +177,7 @@ class name final : public line_place,
   environment& env() const noexcept { return host_.parts.env; }
   void leave_visit() noexcept;
 
-  // The waiters (name_waiters.cpp): events.
+  // The waiters: events.
   void enter_line(const std::shared_ptr<acquisition>& caller);
   void begin(acquisition& waiter);
   void on_attempt(acquisition& waiter, const attempt& attempt);

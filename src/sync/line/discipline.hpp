@@ -14,7 +14,7 @@ namespace holdfast::detail {
 /// reply, and the release that a leaving waiter needs. Pure.
 ///
 /// Decision: a discipline is an interface with one implementation. A kind whose waiters all ask, or ask for several at
-/// once, is a second implementation, and changes neither the rules nor the name.
+/// once, brings the second one. Until then the rules know one asking waiter, the first.
 class discipline {
  public:
   /// The waiter at this place of the line may ask. The first has place 0.

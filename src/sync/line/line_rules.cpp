@@ -103,19 +103,19 @@ constexpr nanoseconds least_backoff_delay = milliseconds(20), longest_backoff_de
 //   listens_          as listening_; without it the flag is old    set by subscribed()
 //   tries.granted     -         yes       no        no        from a grant until replicas have it, or the field is
 //                                                             given back
-//   ..backoff_delay   yes       yes       yes       yes       above 0: doubled by a second unanswered attempt, cleared
+//   backoff_delay     yes       yes       yes       yes       above 0: doubled by a second unanswered attempt, cleared
 //                                                             by an answer
-//   ..last_failure    yes       yes       yes       yes       set by a failure; cleared by an answer about the lock, or
+//   last_failure      yes       yes       yes       yes       set by a failure; cleared by an answer about the lock, or
 //                                                             by inherited()
-//   ..held            yes       yes       yes       yes       set by an answer about the lock, by found_taken, by the
+//   held              yes       yes       yes       yes       set by an answer about the lock, by found_taken, by the
 //                                                             end of "parked while held" and by inherited()
-//   known_.polled     yes       yes       yes       yes       doubled by the alarm of "parked while held"; cleared by a
+//   polled            yes       yes       yes       yes       doubled by the alarm of "parked while held"; cleared by a
 //                                                             grant of Redis
-//   ..granted_in_part yes       yes       yes       yes       set by a divided vote; cleared by a grant, or by busy
+//   granted_in_part   yes       yes       yes       yes       set by a divided vote; cleared by a grant, or by busy
 //
 // yes: possible. old: left from an earlier step. no one: only without waiters, and then the line lingers next.
-// "Parked while held" is derived: parked, with neither last_failure nor cooling_down_. The fields of
-// known_ are forgotten when the line is over.
+// The last five are what the line knows (known_). It forgets them when it is over. "Parked while held" is derived:
+// parked, with neither last_failure nor cooling_down_.
 
 // ---- events
 

@@ -100,7 +100,7 @@ class line_rules {
   line_action unsubscribed(const failure& why, const line_conditions& at);
   /// The time of `park` has come.
   line_action alarm(const line_conditions& at);
-  /// The cheaper first command was refused. The script must follow, see there.
+  /// The server refuses the cheaper first command without a look at the lock. The script must follow.
   line_action first_try_refused(const line_conditions& at);
   /// The attempt has its answer.
   line_action answered(const attempt& answer, const line_conditions& at);
@@ -144,6 +144,7 @@ class line_rules {
   }
   /// The incentive of the attempt that ends. Asked once.
   incentive take_incentive() noexcept { return std::exchange(incentive_, incentive::none); }
+  /// For the tests of the state table.
   step present_step() const noexcept { return step_; }
 
  private:

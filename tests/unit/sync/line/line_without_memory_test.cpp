@@ -9,7 +9,17 @@ using namespace holdfast::test;
 
 namespace {
 
+const auto out_of_memory = replies::error("OOM command not allowed when used memory > 'maxmemory'.");
 const std::string long_reason = "redis.example.com:6379: the connection was closed by the peer";  // needs memory
+
+/// The call has its answer. A cancellation changes nothing any more, and the client ends.
+template <class Call>
+void check_answered(engine_fixture& fixture, const Call& call) {
+  CHECK_FALSE(call.waits());
+  call.cancel();
+  fixture.play_all();
+  check_it_ends(fixture);
+}
 
 /// `prepare` makes a call that waits, and what is posted to it; then each allocation of run() fails once. Afterwards
 /// Redis answers everything, and the call must have its answer.
@@ -21,10 +31,7 @@ void starve_news(Prepare prepare) {
       [](engine_fixture& fixture, const lock_call& waiter) {
         fixture.play_all();
         fixture.advance(70s);
-        CHECK_FALSE(waiter.waits());
-        waiter.cancel();
-        fixture.run();
-        check_it_ends(fixture);
+        check_answered(fixture, waiter);
       });
   CHECK(runs > 1);
 }
@@ -44,7 +51,7 @@ TEST_CASE("no allocation that fails where an attempt is refused leaves its calle
   starve_news([](engine_fixture& fixture) {
     const auto waiter = fixture.lock("a");
     fixture.run();
-    fixture.server.reply(0, replies::error("OOM command not allowed when used memory > 'maxmemory'."));
+    fixture.server.reply(0, out_of_memory);
     return waiter;
   });
 }
@@ -97,20 +104,15 @@ TEST_CASE("no allocation that fails where a deadline comes leaves its caller wai
   if (!failing_allocations::available()) skip("the sanitizer has the allocator for itself");
   const auto refused = [](engine_fixture& fixture) {
     const auto waiter = fixture.try_lock_for("a", 30ms);
-    fixture.answers(replies::error("OOM command not allowed when used memory > 'maxmemory'."));
+    fixture.answers(out_of_memory);
     fixture.advance(25ms);
-    fixture.answers(replies::error("OOM command not allowed when used memory > 'maxmemory'."));
+    fixture.answers(out_of_memory);
     REQUIRE(waiter.waits());
     return waiter;
   };
   starve(
       refused, [](engine_fixture& fixture, const lock_call&) { fixture.advance(5ms); },
-      [](engine_fixture& fixture, const lock_call& waiter) {
-        CHECK_FALSE(waiter.waits());
-        waiter.cancel();
-        fixture.play_all();
-        check_it_ends(fixture);
-      });
+      [](engine_fixture& fixture, const lock_call& waiter) { check_answered(fixture, waiter); });
 }
 
 TEST_CASE("no allocation that fails where a hold is lost leaves a re-entry of its owner without an answer") {
@@ -136,10 +138,7 @@ TEST_CASE("no allocation that fails where a hold is lost leaves a re-entry of it
         [](engine_fixture& fixture, const lock_call& inner) {
           fixture.play_all();
           fixture.advance(2s);
-          CHECK_FALSE(inner.waits());
-          inner.cancel();
-          fixture.run();
-          check_it_ends(fixture);
+          check_answered(fixture, inner);
         });
     CHECK(runs > 1);
   }
@@ -162,10 +161,7 @@ TEST_CASE("no allocation that fails where a re-entry goes back to its line leave
       [](engine_fixture& fixture, const auto& calls) {
         fixture.play_all();
         fixture.advance(40s);
-        CHECK_FALSE(calls.second.waits());
-        calls.second.cancel();
-        fixture.run();
-        check_it_ends(fixture);
+        check_answered(fixture, calls.second);
       });
 }
 
@@ -179,24 +175,13 @@ struct deaf final : observer {
 }  // namespace
 
 TEST_CASE("no allocation that fails where a grant is reported leaves its caller without an answer") {
-  if (!failing_allocations::available()) skip("the sanitizer has the allocator for itself");
-  const auto granted = [](engine_fixture& fixture) {
+  starve_news([](engine_fixture& fixture) {
     fixture.settings.observer = std::make_shared<deaf>();
     const auto waiter = fixture.lock("a");
     fixture.run();
     fixture.server.reply(0, replies::nil());
     return waiter;
-  };
-  starve(
-      granted, [](engine_fixture& fixture, const lock_call&) { fixture.run(); },
-      [](engine_fixture& fixture, const lock_call& waiter) {
-        fixture.play_all();
-        fixture.advance(70s);
-        CHECK_FALSE(waiter.waits());
-        waiter.cancel();
-        fixture.run();
-        check_it_ends(fixture);
-      });
+  });
 }
 
 TEST_CASE("no allocation that fails where a waiter leaves costs the next one its lock") {
@@ -252,12 +237,7 @@ TEST_CASE("no allocation that fails where the deadline of a call for several loc
   };
   starve(
       waits, [](engine_fixture& fixture, const multi_call&) { fixture.advance(1s); },
-      [](engine_fixture& fixture, const multi_call& all) {
-        CHECK_FALSE(all.waits());
-        all.cancel();
-        fixture.play_all();
-        check_it_ends(fixture);
-      });
+      [](engine_fixture& fixture, const multi_call& all) { check_answered(fixture, all); });
 }
 
 TEST_CASE("no allocation that fails where a vote has failed leaves a field at a minority, or its caller waiting") {
