@@ -26,7 +26,7 @@ namespace holdfast::detail {
 /// handler is called at most once, perhaps inside the call that was given it.
 ///
 /// A handler must not call the engine, because it runs in the middle of a change. Each handler posts its answer to the
-/// caller's executor. docs/internals/design.md has the decision.
+/// caller's executor, and the observer's calls are posted too. So a change runs to its end.
 ///
 /// Decision: several primaries are one client. Their connections belong to one strand and one registry, so line, drain
 /// and shutdown work as with one server. Such a client has no other locks.
