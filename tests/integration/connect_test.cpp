@@ -13,7 +13,7 @@ using kind = event_kind;
 namespace {
 
 const std::string canary = "canary-S3cr3t-%-Passw0rd";  // must appear in no text
-/// What docs/internals/protocol.md asks for, and no more.
+/// What docs/guide/operating.md asks for, and no more.
 const std::string least_privilege =
     "resetkeys resetchannels ~app:* &redisson_lock__channel:{app:* "
     "-@all +eval +evalsha +exists +hexists +hget +hset +hdel +hlen +hgetall +pttl +pexpire +publish +del "

@@ -162,7 +162,7 @@ client as_app(red_world& w) {
   });
 }
 
-/// What docs/internals/protocol.md asks for, and no more: what each kind needs on one server, and the marker.
+/// What docs/guide/operating.md asks for, and no more: what each kind needs on one server, and the marker.
 const std::string connecting =
     " -@all +subscribe +unsubscribe +ping +client|setname +client|id +client|kill +info +role";
 const std::string of_red_plain =
