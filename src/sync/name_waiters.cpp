@@ -162,9 +162,9 @@ void name::wake() noexcept {
   if (line_) act(line_->rules.woken(line_rules::incentive::news, conditions()));
 }
 
-// Decision: a message about a lock that is held here puts the hold in doubt, and it is confirmed 20 ms later if it still
-// exists. The message may be the own release, or a force-unlock. To ask at once would cost a command for each hand-over.
-// After 20 ms most holds are over, and the message of their own release has cost nothing.
+// Decision: a message about a lock that is held here puts the hold in doubt. It is confirmed 20 ms later, if it still
+// exists. The message may be the own release, or a force-unlock. To ask at once would cost a command for each
+// hand-over. After 20 ms most holds are over, and the message of their own release has cost nothing.
 void name::doubt_hold_here() {
   if (auto* const held = live_hold()) held->doubt(milliseconds(20));
 }
