@@ -35,7 +35,8 @@ namespace holdfast::detail {
 /// Decision: a wait has a nonce. The reference sets the final marker when the longest TTL is over. That is unsafe with
 /// three clients. A lets the server vote, and locks are granted. FLUSHALL deletes these and the marker. C began to wait
 /// before all that, and would set the marker at once. So the wait itself is written down, and ends only if that text is
-/// untouched.
+/// untouched. A marker without the run would not do: a snapshot restores it. Nor would the server's uptime, which
+/// follows the wall clock.
 ///
 /// A primary begins to wait under three conditions. All connected primaries have answered. Most configured primaries do
 /// not disagree about the longest TTL. Among the existing markers, more agree than disagree. Otherwise this client may
