@@ -45,9 +45,19 @@ BUDGETS = {  # words
     "docs/guide/upgrading.md": 600,
     "docs/guide/which_lock.md": 1200,
     "docs/guide/wrong_ways.md": 700,
-    "docs/internals/design.md": 1800,
+    "docs/internals/adding_a_kind.md": 350,
+    "docs/internals/blocking.md": 250,
+    "docs/internals/connections.md": 380,
+    "docs/internals/design.md": 1250,
+    "docs/internals/errors.md": 370,
+    "docs/internals/leases.md": 240,
+    "docs/internals/profile.md": 560,
     "docs/internals/proof.md": 2500,
-    "docs/internals/protocol.md": 2500,
+    "docs/internals/protocol.md": 1900,
+    "docs/internals/simple_lock.md": 540,
+    "docs/internals/taking_turns.md": 250,
+    "docs/internals/topologies.md": 510,
+    "docs/internals/tour.md": 380,
 }
 OTHER_PAGES = 1500  # a page that needs more is two pages
 GROUPS = {"the guide": (18_000, r"docs/(guide/.*|quickstart)\.md"), "the internals": (12_000, r"docs/internals/.*\.md")}
@@ -59,7 +69,7 @@ BOOKISH = ("as ever", "at the latest", "besides", "but for", "by far the most", 
 # What is over its limit today. Only less of it is accepted; an entry that is no longer needed is named, and can go.
 NOT_YET = {
     "docs/internals/faults.md words": 3354,
-    "the internals words": 19750,
+    "the internals words": 14900,
 }
 
 ABBREVIATIONS = {"e.g.", "i.e.", "etc.", "vs.", "cf.", "approx.", "resp.", "incl."}
