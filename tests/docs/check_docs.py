@@ -3,9 +3,10 @@
 """check_docs.py [ROOT]: what the documentation says must be so in the tree.
 
   quotes    a C++ block stands under `<!-- from docs/examples/... -->` and is a contiguous piece of that file
-  tests     a name in “these marks” is a test case of the *_test.cpp that was linked last before it
+  tests     a name in “these marks” is a test case of the *_test.cpp that was linked last before it; “some words …
+            of it” are those of one test case only
   faults    each row of a table under `<!-- faults -->` names a test, or a row that does, or says why there is none; no
-            fault is missing; such a page names each test once
+            fault is missing, and none in two rows; such a page names each test once
   promises  each promise of safety.md, a sentence in italics, is in internals/promises.md under the same heading, and no other
             is; each row there names a test
   commands  shell blocks under the same `<!-- run: name -->` are the same on each page
@@ -121,9 +122,12 @@ class Checker:
                 self.complain(page, line, "a test without a link to its file")
             elif file.is_file():
                 name = re.sub(r"\s*\n\s*", " ", found[2])
-                cases = file.read_text(encoding="utf-8")
-                if not re.search(r'TEST_CASE\w*\((?:\s*\w+,)?\s*"' + re.escape(name) + '"', cases):
+                pattern = r'[^"]*'.join(re.escape(part) for part in name.split("…"))
+                cases = re.findall(r'TEST_CASE\w*\((?:\s*\w+,)?\s*"' + pattern + '"', file.read_text(encoding="utf-8"))
+                if not cases:
                     self.complain(page, line, f'{file.name} has no test "{name}"')
+                elif len(cases) > 1 and "…" in name:
+                    self.complain(page, line, f'{file.name} has several tests "{name}"')
 
     # faults
 
@@ -136,12 +140,13 @@ class Checker:
                 self.complain(page, start + 1, "no faults")
             for number, row in enumerate(rows, start + 4):
                 cells = row.strip("| ").split(" | ")
-                self.faults.append(cells[0])
+                numbers = cells[0].split(", ")
+                self.faults += numbers
                 shown_by = cells[-1]
                 if not re.match(r"\[\w+\]\(\S+_test\.cpp\) “|as \d|skipped: \w", shown_by):
                     self.complain(page, number, "a fault without a test, and without a reason")
                 for other in re.findall(r"\d+[abc]?", (re.search(r"(?:^|; )as ([^“]*)$", shown_by) or [""] * 2)[1]):
-                    if other not in FAULTS or other == cells[0]:
+                    if other not in FAULTS or other in numbers:
                         self.complain(page, number, f"as {other}: there is no such row")
         if "<!-- faults -->" in lines:
             named = [(n, name) for n, line in enumerate(lines, 1) for name in re.findall("“([^”]+)”", line)]
