@@ -32,6 +32,7 @@ from urllib.parse import unquote
 FAULTS = {str(n) for n in range(1, 81)} | {
     "49a", "49b", "49c", "50a", "51a", "51b", "53a", "54a", "54b", "55a", "58a", "65a", "65b", "71b", "74b"}
 UNITS = {"ms": 1, "s": 1000, "min": 60_000, "h": 3_600_000}
+LEFT_OUT = r'(?:(?<!\w)|(?!\w))[^"]*(?:(?<!\w)|(?!\w))'  # whole words of a test's name
 NOT_A_DEFAULT = {"user", "password", "key_prefix", "tls", "observer"}  # empty ones
 
 
@@ -122,7 +123,7 @@ class Checker:
                 self.complain(page, line, "a test without a link to its file")
             elif file.is_file():
                 name = re.sub(r"\s*\n\s*", " ", found[2])
-                pattern = r'[^"]*'.join(re.escape(part) for part in name.split("…"))
+                pattern = LEFT_OUT.join(re.escape(part) for part in re.split(r"\s*…\s*", name))
                 cases = re.findall(r'TEST_CASE\w*\((?:\s*\w+,)?\s*"' + pattern + '"', file.read_text(encoding="utf-8"))
                 if not cases:
                     self.complain(page, line, f'{file.name} has no test "{name}"')
