@@ -1,7 +1,15 @@
 // SPDX-License-Identifier: BSL-1.0
-// Nested calls of all kinds, on real servers that are full, stopped, killed and cut off. One process judges each call,
-// each grant, and the keys that are left when all is quiet:
+// Nested calls of all kinds, on real servers that are full, stopped, killed and cut off:
 //   holdfast_chaos_nested --seed 1 --calls 60000
+// One process of four clients and 48 tasks judges each call, each grant, and the keys that are left when all is quiet:
+//   deadlines  Each call ends within 50 ms of what its header promises, or of its cancellation. Delays of the process
+//              are subtracted.
+//   answers    A call fails only with codes that its header names. A lock() never says unreachable.
+//   ends       Each call ends within 8 s after the last fault of a round.
+//   exclusion  No two leases of one name are held at once, except by a re-entry.
+//   keys       A key whose unlock() succeeded is gone. Every other key and subscription is gone 4 s after the last
+//              call. No key waits for its TTL of 12 s.
+//   leases     After its unlock() a lease is not held. A second unlock() says not_held.
 #include <atomic>
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/co_spawn.hpp>
