@@ -96,7 +96,7 @@ class HOLDFAST_EXPORT client {
   holdfast::simple_mutex simple_mutex(std::string_view name) const;
   holdfast::simple_mutex simple_mutex(std::string_view name, holdfast::owner) const;
 
-  /// A lock that a majority of config::primaries grants.
+  /// A lock that a majority of config::red_lock.primaries grants.
   holdfast::red_lock red_lock(std::string_view name, reentrancy = reentrancy::reentrant) const;
   holdfast::red_lock red_lock(std::string_view name, holdfast::owner, reentrancy = reentrancy::reentrant) const;
 

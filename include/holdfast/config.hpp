@@ -54,6 +54,35 @@ struct login {
   milliseconds valid_for{0};
 };
 
+/// config::sentinel: settings for sentinels. Refused for other servers.
+struct sentinel_config {
+  std::string user{};         ///< ACL user of the sentinels; empty: the default user
+  std::string password{};     ///< the sentinels' password: the servers' is not sent to them; never printed
+  std::optional<bool> tls{};  ///< whether the sentinels use TLS; unset: as the URL says for the servers
+  /// Whether leases end by their TTL while no majority of the sentinels answers. If false, leases are renewed, even if
+  /// this client and a replaced primary are cut off together. If true, an outage of the sentinels alone ends leases
+  /// that are in no danger.
+  bool strict = false;
+};
+
+/// config::cluster: settings for a cluster. Refused for other servers.
+struct cluster_config {
+  pubsub_mode pubsub = pubsub_mode::automatic;  ///< how waiters are notified; automatic: the servers' version decides
+};
+
+/// config::red_lock: settings for the several primaries of a holdfast::red_lock.
+struct red_lock_config {
+  /// URLs of independent primaries, in place of config::url: an odd number from 3 to 9. The query of a URL may set db,
+  /// user, password and TLS for that server alone. Set everything else in the fields of config.
+  std::vector<std::string> primaries{};
+  /// Longest TTL that any client of these primaries may ask for; set the same value in all clients. config::ttl to
+  /// 24 h; 0: twice config::ttl, at least 60 s. A restarted primary has no vote for this time.
+  milliseconds longest_ttl{0};
+  /// Whether a restarted primary, which may have forgotten locks, waits before it votes again. If false, each restart
+  /// may lead to two holders, unless every primary writes each command to its disk before it answers.
+  bool delayed_restart = true;
+};
+
 /// Settings of a client: a plain struct. The constructor of client checks them (errc::invalid_config, invalid_ttl). A
 /// database that the server does not have is found by the first operation.
 /// g++ 12: never write a config in braces inside a co_await expression.
@@ -73,22 +102,21 @@ struct config {
   /// ca_dir, certificate_file, key_file, server_name, sentinel_user, sentinel_password, sentinel_tls, strict_sentinel,
   /// turns (on, off), pubsub (auto, classic, sharded, both), min_replicas.
   std::string url = "redis://localhost";
-  /// For red_lock, in place of `url`: URLs of independent primaries, an odd number from 3 to 9. The query of a URL may
-  /// set db, user, password and TLS for that server alone. Set everything else in the fields here.
-  std::vector<std::string> primaries{};
+
+  // Login.
   std::string user{};      ///< ACL user; empty: the default user
   std::string password{};  ///< never printed
-  /// Connections are named `<client_name>:<client::id()>:<process id>@<host name>` (CLIENT SETNAME). Printable ASCII
-  /// without space; empty: no name.
-  std::string client_name = "holdfast";
-  tls_config tls{};
   /// Returns user and password for each connection to servers and sentinels, in place of the fields and the URL. Use it
   /// for rotated passwords and for tokens that expire (AWS IAM, Entra ID). It runs on the client's strand each time a
   /// connection logs in. It must not block: return a token that your program keeps fresh. An exception counts as
   /// auth_failed; its text is not printed. If the server refuses a login, the callback is called once more, since the
-  /// password may just have changed. Refused (invalid_config) together with user, password, sentinel_user or
-  /// sentinel_password.
+  /// password may just have changed. Refused (invalid_config) together with user, password, sentinel.user or
+  /// sentinel.password.
   std::function<login(const login_request&)> credentials{};
+  /// Connections are named `<client_name>:<client::id()>:<process id>@<host name>` (CLIENT SETNAME). Printable ASCII
+  /// without space; empty: no name.
+  std::string client_name = "holdfast";
+  tls_config tls{};
 
   // Behaviour.
   /// Prefix of every name before a key is derived (Redisson's NameMapper). Clients with the same prefix share locks.
@@ -139,39 +167,11 @@ struct config {
   /// A program that subscribes to all channels, to watch them, counts as a client that received each release. It makes
   /// a client that locks one name again and again wait 2 ms after each unlock.
   bool turns = true;
-
-  // For a primary with replicas.
-  /// How many replicas must acknowledge a grant before it counts (WAIT): 0 to 15; 0: none. If too few do in time, the
-  /// grant is given back. A renewal extends a lease only when as many replicas have it. The lease survives a failover
-  /// to one of these replicas, not to another. Cost: one round trip to a replica. Not for several primaries.
-  unsigned min_replicas = 0;
-
-  // For sentinels; refused elsewhere.
-  std::string sentinel_user{};         ///< ACL user of the sentinels; empty: the default user
-  std::string sentinel_password{};     ///< the sentinels' password: the servers' is not sent to them; never printed
-  std::optional<bool> sentinel_tls{};  ///< whether the sentinels use TLS; unset: as the URL says for the servers
-  /// Whether leases end by their TTL while no majority of the sentinels answers. If false, leases are renewed, even if
-  /// this client and a replaced primary are cut off together. If true, an outage of the sentinels alone ends leases
-  /// that are in no danger.
-  bool strict_sentinel = false;
-
-  // For a cluster; refused elsewhere.
-  pubsub_mode pubsub = pubsub_mode::automatic;  ///< how waiters are notified; automatic: the servers' version decides
-
-  // For sentinels and clusters; refused elsewhere.
-  /// Maps addresses behind NAT and in containers: "host:port" as the servers announce it, then "host:port" as we reach
-  /// it. Example: {"10.0.0.5:6379", "localhost:16379"}. Write IPv6 in brackets, as the servers spell it. It applies to
-  /// every discovered address of servers and sentinels, not to those of the URL. Up to 1024 entries. If you can, set
-  /// sentinel announce-ip, replica-announce-ip or cluster-announce-hostname on the servers instead.
-  std::vector<std::pair<std::string, std::string>> node_map{};
-
-  // For several primaries: see red_lock.
-  /// Longest TTL that any client of these primaries may ask for; set the same value in all clients. `ttl` to 24 h; 0:
-  /// twice `ttl`, at least 60 s. A restarted primary has no vote for this time.
-  milliseconds longest_ttl{0};
-  /// Whether a restarted primary, which may have forgotten locks, waits before it votes again. If false, each restart
-  /// may lead to two holders, unless every primary writes each command to its disk before it answers.
-  bool delayed_restart = true;
+  /// Receives background events: renewals, reconnects, late releases. The client keeps it alive.
+  std::shared_ptr<holdfast::observer> observer{};
+  /// Without an observer, a client prints a line to stderr after a call has waited for 5 s. It does so once if Redis
+  /// cannot be reached, and once if the call may be waiting for its own task. True: it prints nothing.
+  bool quiet = false;
 
   // Limits.
   /// Limit of pending commands per connection: 1 to 2^24. When three quarters are pending, try_lock and queries throw
@@ -179,11 +179,20 @@ struct config {
   /// primaries always find room too.
   std::size_t pending_commands = 65'536;
 
-  /// Receives background events: renewals, reconnects, late releases. The client keeps it alive.
-  std::shared_ptr<holdfast::observer> observer{};
-  /// Without an observer, a client prints a line to stderr after a call has waited for 5 s. It does so once if Redis
-  /// cannot be reached, and once if the call may be waiting for its own task. True: it prints nothing.
-  bool quiet = false;
+  // Topology.
+  /// How many replicas must acknowledge a grant before it counts (WAIT): 0 to 15; 0: none. If too few do in time, the
+  /// grant is given back. A renewal extends a lease only when as many replicas have it. The lease survives a failover
+  /// to one of these replicas, not to another. Cost: one round trip to a replica. Not for several primaries.
+  unsigned min_replicas = 0;
+  /// Maps addresses behind NAT and in containers, for sentinels and clusters: "host:port" as the servers announce it,
+  /// then "host:port" as we reach it. Example: {"10.0.0.5:6379", "localhost:16379"}. Write IPv6 in brackets, as the
+  /// servers spell it. It applies to every discovered address of servers and sentinels, not to those of the URL. Up to
+  /// 1024 entries; refused for other servers. If you can, set sentinel announce-ip, replica-announce-ip or
+  /// cluster-announce-hostname on the servers instead.
+  std::vector<std::pair<std::string, std::string>> node_map{};
+  sentinel_config sentinel{};
+  cluster_config cluster{};
+  red_lock_config red_lock{};
 };
 
 /// Prints every field. Passwords and the user information of the URL appear as "***".

@@ -18,7 +18,7 @@ enum class reentrancy {
 };
 
 /// A lock that a majority of several independent primaries grants: Redlock. It works while a minority of them is dead,
-/// hung or cut off, and is not slowed by them. Needs a client with config::primaries.
+/// hung or cut off, and is not slowed by them. Needs a client with config::red_lock.primaries.
 ///
 /// All primaries are asked at once, each for the TTL that is left. The timeout of a vote is the command timeout or a
 /// fiftieth of the TTL, whichever is less, and at least 10 ms. The lock is granted when a majority of the configured

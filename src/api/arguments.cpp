@@ -20,9 +20,9 @@ std::string ms(milliseconds duration) { return std::to_string(duration.count()) 
               std::string(text) + " of " + ms(given) + " is not in " + ms(least) + " to " + ms(most));
 }
 
-// With several primaries a restarted one grants no vote until longest_ttl is over: a longer TTL could outlive that.
+// A restarted primary of a red_lock has no vote until its longest_ttl is over: a longer TTL could outlive that.
 void check_ttl(const config& config, const char* text, milliseconds given, milliseconds least) {
-  const auto most = config.longest_ttl == milliseconds::zero() ? longest_ttl : config.longest_ttl;
+  const auto most = config.red_lock.longest_ttl == milliseconds::zero() ? longest_ttl : config.red_lock.longest_ttl;
   if (given < least || given > most) refuse_ttl(text, given, least, most);
 }
 
@@ -30,7 +30,7 @@ void check_replicas(const config& config, unsigned wanted) {
   if (wanted > most_replicas)
     throw error(errc::invalid_config,
                 "min_replicas of " + std::to_string(wanted) + " is not in 0 to " + std::to_string(most_replicas));
-  if (wanted > 0 && !config.primaries.empty())
+  if (wanted > 0 && !config.red_lock.primaries.empty())
     throw error(errc::invalid_config, "min_replicas is for a primary with replicas: a red_lock is at a majority");
 }
 

@@ -52,7 +52,7 @@ const detail::kind& fenced_of(const detail::core* core) noexcept {
 detail::publish_word word_of(const detail::settings& settings) {
   using detail::publish_word;
   if (settings.kind != detail::deployment::cluster) return publish_word::publish;
-  switch (settings.values.pubsub) {
+  switch (settings.values.cluster.pubsub) {
     case pubsub_mode::automatic: break;
     case pubsub_mode::classic: return publish_word::publish;
     case pubsub_mode::sharded: return publish_word::spublish;

@@ -29,7 +29,7 @@ std::unique_ptr<topology> make_cluster(const redis::io_services& services, const
                      servers.discovered,
                      reach_of(servers.node_map),
                      behaviour.command_timeout,
-                     ways_of(behaviour.pubsub),
+                     ways_of(behaviour.cluster.pubsub),
                      behaviour.ttl};
   for (const auto& server : servers.servers) plan.seeds.push_back(server.at);
   return std::make_unique<cluster>(services, std::move(plan), std::move(events));

@@ -91,11 +91,11 @@ void merge_behaviour(config& settings, const url_parts& url) {
   merge(settings.connect_timeout, untouched.connect_timeout, url, "connect_timeout", read_duration);
   merge(settings.turns, untouched.turns, url, "turns", read_switch);
   merge(settings.min_replicas, untouched.min_replicas, url, "min_replicas", read_count);
-  merge(settings.sentinel_user, untouched.sentinel_user, url, "sentinel_user", read_text);
-  merge(settings.sentinel_password, untouched.sentinel_password, url, "sentinel_password", read_text);
-  merge(settings.sentinel_tls, untouched.sentinel_tls, url, "sentinel_tls", read_switch);
-  merge(settings.strict_sentinel, untouched.strict_sentinel, url, "strict_sentinel", read_switch);
-  merge(settings.pubsub, untouched.pubsub, url, "pubsub", read_pubsub);
+  merge(settings.sentinel.user, untouched.sentinel.user, url, "sentinel_user", read_text);
+  merge(settings.sentinel.password, untouched.sentinel.password, url, "sentinel_password", read_text);
+  merge(settings.sentinel.tls, untouched.sentinel.tls, url, "sentinel_tls", read_switch);
+  merge(settings.sentinel.strict, untouched.sentinel.strict, url, "strict_sentinel", read_switch);
+  merge(settings.cluster.pubsub, untouched.cluster.pubsub, url, "pubsub", read_pubsub);
 }
 
 // The checks.
@@ -140,19 +140,19 @@ void check_one_source(const config& config) {
   if (!config.credentials) return;
   const std::pair<const char*, const std::string&> fields[] = {{"user", config.user},
                                                                {"password", config.password},
-                                                               {"sentinel_user", config.sentinel_user},
-                                                               {"sentinel_password", config.sentinel_password}};
+                                                               {"sentinel.user", config.sentinel.user},
+                                                               {"sentinel.password", config.sentinel.password}};
   for (const auto& [name, value] : fields)
     if (!value.empty()) refuse("both credentials and " + std::string(name) + " are set");
 }
 
 void check_names(const config& config) {
   check_login("", {config.user, config.password});
-  check_login("sentinel_", {config.sentinel_user, config.sentinel_password});
+  check_login("sentinel.", {config.sentinel.user, config.sentinel.password});
   check_one_source(config);
   if (!config.user.empty() && config.password.empty()) refuse("a user without password");
-  if (!config.sentinel_user.empty() && config.sentinel_password.empty())
-    refuse("a sentinel_user without sentinel_password");
+  if (!config.sentinel.user.empty() && config.sentinel.password.empty())
+    refuse("a sentinel.user without sentinel.password");
   if (!std::all_of(config.client_name.begin(), config.client_name.end(),
                    [](char byte) { return byte > 0x20 && byte < 0x7f; }))
     refuse("client_name has other bytes than printable ASCII without space");
@@ -183,7 +183,7 @@ void check_tls(const tls_config& tls, bool used, const std::string& scheme) {
 /// One of the servers, the first of the URL.
 redis::endpoint endpoint_of(const config& config, const url_parts& url) {
   check_names(config);
-  check_tls(config.tls, url.use_tls || config.sentinel_tls.value_or(false), tls_scheme(url));
+  check_tls(config.tls, url.use_tls || config.sentinel.tls.value_or(false), tls_scheme(url));
   redis::endpoint server;
   if (url.hosts.empty())
     server.at = {"", server.at.port, url.unix_path};
@@ -208,18 +208,18 @@ redis::endpoint endpoint_of(const config& config, const url_parts& url) {
 
 void check_primaries(const config& settings) {
   constexpr std::size_t fewest = 3, most = 9;
-  const auto n = settings.primaries.size();
-  const auto are = "primaries are " + std::to_string(n) + ": ";
+  const auto n = settings.red_lock.primaries.size();
+  const auto are = "red_lock.primaries are " + std::to_string(n) + ": ";
   if (n == 1) refuse(are + "the lock of one server is a mutex, and its address belongs into url");
   if (n % 2 == 0) refuse(are + "an even number bears no more failures than one less; allowed: 3, 5, 7 or 9");
   if (n < fewest || n > most) refuse(are + "each lock would wait for more of them; allowed: 3, 5, 7 or 9");
-  if (settings.url != config().url) refuse("both url and primaries are set");
+  if (settings.url != config().url) refuse("both url and red_lock.primaries are set");
 }
 
 redis::endpoint primary_of(config config, std::size_t index) {
-  const auto name = "primaries[" + std::to_string(index) + "]: ";
+  const auto name = "red_lock.primaries[" + std::to_string(index) + "]: ";
   try {
-    const auto url = detail::parse_url(config.primaries[index]);
+    const auto url = detail::parse_url(config.red_lock.primaries[index]);
     detail::check_is_one_server(url);
     detail::check_meaning(config, detail::deployment::primaries, url);
     for (const auto* key : {"client_name", "key_prefix", "ttl", "command_timeout", "connect_timeout"})
@@ -234,15 +234,15 @@ redis::endpoint primary_of(config config, std::size_t index) {
 }
 
 void check_longest_ttl(const config& config) {
-  if (config.longest_ttl < config.ttl || config.longest_ttl > 24h)
-    refuse("longest_ttl is " + text_of(config.longest_ttl) + "; allowed: ttl to 24 h");
+  if (config.red_lock.longest_ttl < config.ttl || config.red_lock.longest_ttl > 24h)
+    refuse("red_lock.longest_ttl is " + text_of(config.red_lock.longest_ttl) + "; allowed: ttl to 24 h");
 }
 
 void check_differ(const std::vector<redis::endpoint>& servers) {
   for (std::size_t first = 0; first < servers.size(); ++first)
     for (std::size_t second = first + 1; second < servers.size(); ++second)
       if (servers[first].to_string() == servers[second].to_string())
-        refuse("primaries[" + std::to_string(first) + "] and primaries[" + std::to_string(second) +
+        refuse("red_lock.primaries[" + std::to_string(first) + "] and red_lock.primaries[" + std::to_string(second) +
                "] are one server, " + servers[first].to_string());
 }
 
@@ -253,8 +253,8 @@ namespace {
 
 // Sentinels get none of the servers' secrets, and have one database.
 redis::endpoint sentinel_of(const config& config, redis::endpoint server) {
-  server.login = {config.sentinel_user, config.sentinel_password};
-  server.use_tls = config.sentinel_tls.value_or(server.use_tls);
+  server.login = {config.sentinel.user, config.sentinel.password};
+  server.use_tls = config.sentinel.tls.value_or(server.use_tls);
   server.db = 0;
   server.expected = redis::server_mode::sentinel;
   return server;
@@ -270,7 +270,7 @@ settings of_url(config& config) {
   check_meaning(config, settings.kind, url);
   auto server = endpoint_of(config, url);
   if (settings.kind == deployment::cluster) server.expected = redis::server_mode::cluster;
-  config.longest_ttl = 0ms;  // of several primaries
+  config.red_lock.longest_ttl = 0ms;  // of several primaries
   if (settings.kind == deployment::one_server) {
     settings.servers.push_back(server);
     return settings;
@@ -289,9 +289,10 @@ settings of_primaries(config& config) {
   settings settings;
   settings.kind = deployment::primaries;
   check_meaning(config, settings.kind, {});
-  for (std::size_t n = 0; n < config.primaries.size(); ++n) settings.servers.push_back(primary_of(config, n));
+  for (std::size_t n = 0; n < config.red_lock.primaries.size(); ++n) settings.servers.push_back(primary_of(config, n));
   check_differ(settings.servers);
-  if (config.longest_ttl == 0ms) config.longest_ttl = std::clamp<milliseconds>(2 * config.ttl, 60s, 24h);
+  if (config.red_lock.longest_ttl == 0ms)
+    config.red_lock.longest_ttl = std::clamp<milliseconds>(2 * config.ttl, 60s, 24h);
   check_longest_ttl(config);
   return settings;
 }
@@ -299,14 +300,14 @@ settings of_primaries(config& config) {
 }  // namespace
 
 settings resolve(config config) {
-  auto settings = config.primaries.empty() ? of_url(config) : of_primaries(config);
+  auto settings = config.red_lock.primaries.empty() ? of_url(config) : of_primaries(config);
   config.user.clear();
   config.password.clear();
-  config.sentinel_user.clear();
-  config.sentinel_password.clear();
+  config.sentinel.user.clear();
+  config.sentinel.password.clear();
   config.credentials = nullptr;
   config.url.clear();
-  config.primaries.clear();
+  config.red_lock.primaries.clear();
   config.node_map.clear();
   settings.values = std::move(config);
   return settings;

@@ -62,16 +62,17 @@ std::ostream& operator<<(std::ostream& out, const config& config) {
              << "ms connect_timeout=" << config.connect_timeout.count() << "ms drift=" << std::to_string(config.drift)
              << " poll_cap=" << config.poll_cap.count() << "ms reconnect_cap=" << config.reconnect_cap.count()
              << "ms health_check_interval=" << config.health_check_interval.count()
-             << "ms token_ttl=" << config.token_ttl.count() << "ms pending_commands=" << config.pending_commands
-             << " turns=" << text_of(config.turns) << " min_replicas=" << config.min_replicas
-             << " sentinel_user=" << quoted(config.sentinel_user)
-             << " sentinel_password=" << password_text(config.sentinel_password)
-             << " sentinel_tls=" << (config.sentinel_tls ? text_of(*config.sentinel_tls) : "unset")
-             << " strict_sentinel=" << text_of(config.strict_sentinel) << " pubsub=" << text_of(config.pubsub)
-             << " node_map=" << text_of(config.node_map) << " primaries=" << urls(config.primaries)
-             << " longest_ttl=" << config.longest_ttl.count()
-             << "ms delayed_restart=" << text_of(config.delayed_restart)
-             << " observer=" << (config.observer ? "set" : "none") << " quiet=" << text_of(config.quiet);
+             << "ms token_ttl=" << config.token_ttl.count() << "ms turns=" << text_of(config.turns)
+             << " observer=" << (config.observer ? "set" : "none") << " quiet=" << text_of(config.quiet)
+             << " pending_commands=" << config.pending_commands << " min_replicas=" << config.min_replicas
+             << " node_map=" << text_of(config.node_map) << " sentinel.user=" << quoted(config.sentinel.user)
+             << " sentinel.password=" << password_text(config.sentinel.password)
+             << " sentinel.tls=" << (config.sentinel.tls ? text_of(*config.sentinel.tls) : "unset")
+             << " sentinel.strict=" << text_of(config.sentinel.strict)
+             << " cluster.pubsub=" << text_of(config.cluster.pubsub)
+             << " red_lock.primaries=" << urls(config.red_lock.primaries)
+             << " red_lock.longest_ttl=" << config.red_lock.longest_ttl.count()
+             << "ms red_lock.delayed_restart=" << text_of(config.red_lock.delayed_restart);
 }
 
 std::string redacted(std::string_view url) {

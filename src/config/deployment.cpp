@@ -14,15 +14,16 @@ constexpr std::size_t longest_node_map = 1024;  // a cluster is said to have 100
 
 struct field {
   const char* name;
+  const char* key;  // of the URL
   bool is_set;
 };
 
 [[noreturn]] void refuse_setting(const std::string& why) { throw error(errc::invalid_config, why); }
 
 void refuse_each(std::initializer_list<field> fields, const url_parts& url, const char* why) {
-  for (const auto& [name, is_set] : fields) {
-    const bool in_url = url.find(name) != nullptr;
-    if (in_url || is_set) refuse_setting((in_url ? "url: " : "") + std::string(name) + why);
+  for (const auto& [name, key, is_set] : fields) {
+    if (url.find(key)) refuse_setting("url: " + std::string(key) + why);
+    if (is_set) refuse_setting(std::string(name) + why);
   }
 }
 
@@ -46,20 +47,20 @@ deployment deployment_of(const url_parts& url) noexcept {
 
 void check_meaning(const config& config, deployment kind, const url_parts& url) {
   if (kind != deployment::sentinel)
-    refuse_each({{"sentinel_user", !config.sentinel_user.empty()},
-                 {"sentinel_password", !config.sentinel_password.empty()},
-                 {"sentinel_tls", config.sentinel_tls.has_value()},
-                 {"strict_sentinel", config.strict_sentinel}},
+    refuse_each({{"sentinel.user", "sentinel_user", !config.sentinel.user.empty()},
+                 {"sentinel.password", "sentinel_password", !config.sentinel.password.empty()},
+                 {"sentinel.tls", "sentinel_tls", config.sentinel.tls.has_value()},
+                 {"sentinel.strict", "strict_sentinel", config.sentinel.strict}},
                 url, " is set, and the url names no sentinels: redis+sentinel:// or rediss+sentinel://");
   if (kind != deployment::cluster)
-    refuse_each({{"pubsub", config.pubsub != pubsub_mode::automatic}}, url,
+    refuse_each({{"cluster.pubsub", "pubsub", config.cluster.pubsub != pubsub_mode::automatic}}, url,
                 " is set, and the url names no cluster: redis+cluster:// or rediss+cluster://");
   if (kind != deployment::sentinel && kind != deployment::cluster)
-    refuse_each({{"node_map", !config.node_map.empty()}}, url,
+    refuse_each({{"node_map", "node_map", !config.node_map.empty()}}, url,
                 " is set, and the url names neither sentinels nor a cluster, which would tell of nodes");
   if (kind == deployment::primaries)
-    refuse_each({{"min_replicas", config.min_replicas != 0}}, url,
-                " is set, and primaries are: their majority takes the place of replicas");
+    refuse_each({{"min_replicas", "min_replicas", config.min_replicas != 0}}, url,
+                " is set, and red_lock.primaries are: their majority takes the place of replicas");
 }
 
 void check_is_one_server(const url_parts& url) {

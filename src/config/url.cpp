@@ -174,7 +174,7 @@ class parser {
     if (!has_several_hosts() && list.find(',') != list.npos)
       refuse(
           "several hosts; those of sentinels are written redis+sentinel://host,host/name, those of a cluster "
-          "redis+cluster://host,host, and the primaries of a red_lock stand in config::primaries");
+          "redis+cluster://host,host, and the primaries of a red_lock stand in config::red_lock.primaries");
     for (;;) {
       const auto text = list.substr(0, list.find(','));
       if (parts_.hosts.size() == most_hosts) refuse("more than 32 hosts");

@@ -109,8 +109,8 @@ client stage::make_client(const asio::any_io_executor& executor, config config, 
 client stage::make_client(const asio::any_io_executor& executor, config config) {
   check_is_here(executor);
   config.observer = std::make_shared<stage_observer>(weak_from_this(), std::move(config.observer));
-  if (config.primaries.empty())
-    for (const auto& server : machines_) config.primaries.push_back("redis://" + server.at().host);
+  if (config.red_lock.primaries.empty())
+    for (const auto& server : machines_) config.red_lock.primaries.push_back("redis://" + server.at().host);
   auto settings = detail::resolve(std::move(config));
   if (settings.servers.size() != machines_.size())
     throw error(make_error_code(errc::invalid_config),

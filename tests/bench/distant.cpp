@@ -40,8 +40,8 @@ class distant_servers {
       c.url = "redis+unix://" + paths_[0];
       return c;
     }
-    c.longest_ttl = longest_ttl;
-    for (const auto& p : paths_) c.primaries.push_back("redis+unix://" + p);
+    c.red_lock.longest_ttl = longest_ttl;
+    for (const auto& p : paths_) c.red_lock.primaries.push_back("redis+unix://" + p);
     return c;
   }
 

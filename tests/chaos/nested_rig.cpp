@@ -59,8 +59,8 @@ client& nested_rig::connect(asio::io_context& io, call_book& book, std::vector<s
   if (urls.size() == 1) {
     c.url = urls.front();
   } else {
-    c.primaries = urls;
-    c.delayed_restart = false;  // they keep what they have confirmed
+    c.red_lock.primaries = urls;
+    c.red_lock.delayed_restart = false;  // they keep what they have confirmed
   }
   c.ttl = nested_ttl;
   c.command_timeout = nested_command_timeout;

@@ -117,8 +117,8 @@ class worker {
     if (urls.size() == 1) {
       c.url = urls.front();
     } else {
-      c.primaries = urls;
-      c.longest_ttl = longest_ttl(campaign_);
+      c.red_lock.primaries = urls;
+      c.red_lock.longest_ttl = longest_ttl(campaign_);
     }
     c.ttl = client_ttl(campaign_);
     c.poll_cap = poll_cap;

@@ -14,7 +14,8 @@
   errors    errors.md has every errc, with the text and the conditions that src/base/error.cpp gives it, and no other; and so has
             the comment of each condition in error.hpp
   texts     what internals/errors.md says that bad input is told is in the sources
-  defaults  tables under `<!-- defaults -->` say what config.hpp and config.cpp say, in the order of config.hpp
+  defaults  tables under `<!-- defaults -->` have every field of config, and of the structs in it as `sentinel.user`, with
+            the default and the range that config.hpp and config.cpp have, in the order of config.hpp
   packages  the README's apt-get lines are those of quickstart.sh
   examples  at most 60 lines, begin with a comment, and end with their output unless they run for ever
   pictures  each docs/pictures/*.svg is what the script of its name prints
@@ -33,7 +34,6 @@ FAULTS = {str(n) for n in range(1, 81)} | {
     "49a", "49b", "49c", "50a", "51a", "51b", "53a", "54a", "54b", "55a", "58a", "65a", "65b", "71b", "74b"}
 UNITS = {"ms": 1, "s": 1000, "min": 60_000, "h": 3_600_000}
 LEFT_OUT = r'(?:(?<!\w)|(?!\w))[^"]*(?:(?<!\w)|(?!\w))'  # whole words of a test's name
-NOT_A_DEFAULT = {"user", "password", "key_prefix", "tls", "observer"}  # empty ones
 
 
 class Checker:
@@ -292,9 +292,7 @@ class Checker:
             self.compare_defaults(page, start + 1, table)
 
     def compare_defaults(self, page, line, table):
-        body = re.search(r"^struct config \{(.*?)^\};", self.read("include/holdfast/config.hpp"), re.S | re.M)
-        fields = re.findall(r"^  [\w:<>, ()&]+ (\w+)(?: = |\{)([^;}]*)\}?;", body[1], re.M) if body else []
-        defaults = {name: re.sub(r"^\w+::", "", value.strip('"').replace("'", "")) for name, value in fields if name not in NOT_A_DEFAULT}
+        defaults = dict(fields_of("config", self.read("include/holdfast/config.hpp")))
         if not defaults:
             return self.complain(page, line, "no defaults found in config.hpp")
         for name in set(defaults) ^ set(table):
@@ -379,6 +377,14 @@ def promises(text):
     sections = re.split(r"^## ", text, flags=re.M)
     return {(section.splitlines()[0], " ".join(promise.split())): section for section in sections
             for promise in re.findall(r"(?<!\*)\*([^*|]+\.)\*(?!\*)", section)}
+
+
+def fields_of(struct, header):
+    """(name, default) of each field, in order; those of a field that is a struct of the same header as `field.name`."""
+    body = re.search(rf"^struct {re.escape(struct)} \{{(.*?)^\}};", header, re.S | re.M)
+    for kind, name, value in re.findall(r"^  ([\w:<>, ()&]+) (\w+)(?: = |\{)([^;}]*)\}?;", body[1], re.M) if body else []:
+        inner = [(f"{name}.{field}", default) for field, default in fields_of(kind, header)]
+        yield from inner or [(name, re.sub(r"^\w+::", "", value.strip('"').replace("'", "")))]
 
 
 def numeric(text):

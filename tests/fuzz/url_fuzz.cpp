@@ -39,7 +39,7 @@ void reads_its_own_print(const redis::endpoint& node) {
 
 /// A sentinel's password is its own; whoever gives none gives it no other.
 void keeps_from_sentinels(const config& c, const detail::settings& s) {
-  if (s.kind != detail::deployment::sentinel || !c.sentinel_password.empty()) return;
+  if (s.kind != detail::deployment::sentinel || !c.sentinel.password.empty()) return;
   if (c.url.find("sentinel_password=") != std::string::npos) return;
   for (const auto& sentinel : s.servers)
     require(sentinel.login.user.empty() && sentinel.login.password.empty(), "a sentinel is told no server's password");
@@ -91,7 +91,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   });
   hides_the_password([&](std::string_view word) {
     auto c = with_url(url);
-    c.sentinel_password = word;
+    c.sentinel.password = word;
     return c;
   });
   const auto scheme = url.substr(0, url.find("://"));

@@ -103,7 +103,7 @@ TEST_CASE("a waiter in a cluster hears both words, if its client is told to list
       if (sharded && node.call({"SPUBLISH", m, ""}).is_error()) continue;  // before Redis 7
       const bool heard = mode == pubsub_mode::both || (mode == pubsub_mode::sharded) == sharded;
       if (!heard) continue;
-      auto redis = w.make([&](config& c) { c.poll_cap = 60s, c.pubsub = mode; });
+      auto redis = w.make([&](config& c) { c.poll_cap = 60s, c.cluster.pubsub = mode; });
       node("HSET", m, by_hand::stranger, 1);
       node("PEXPIRE", m, 60'000);
       started<lease> waits(w, redis.mutex(m).lock());
@@ -122,7 +122,7 @@ TEST_CASE("a waiter that listens for both words asks once for each release that 
   const auto m = w.rig.name_on(0), channel = "redisson_lock__channel:{" + m + "}";
   auto node = w.to(0);
   if (node.call({"SPUBLISH", m, ""}).is_error()) return;  // before Redis 7
-  auto redis = w.make([](config& c) { c.poll_cap = 60s, c.pubsub = pubsub_mode::both; });
+  auto redis = w.make([](config& c) { c.poll_cap = 60s, c.cluster.pubsub = pubsub_mode::both; });
   const auto take = [&] {
     node("HSET", m, by_hand::stranger, 1);
     node("PEXPIRE", m, 60'000);

@@ -338,7 +338,7 @@ TEST_CASE("every kind: an answer or a command lost anywhere costs no lock and le
         const auto fired_before = net.count().fired;
         {
           auto redis = w.make([&](config& c) {
-            (k.servers == 1 ? c.url : c.primaries.front()) = net.url();
+            (k.servers == 1 ? c.url : c.red_lock.primaries.front()) = net.url();
             c.ttl = f.silent ? 3s : 10s;
             c.command_timeout = f.silent ? 60ms : 2s;
             c.connect_timeout = f.silent ? 100ms : 2s;

@@ -60,7 +60,7 @@ struct lock_world : red_world {
   config settings() {
     auto c = red_world::settings();
     c.turns = turns;
-    if (size() == 1) c.url = std::exchange(c.primaries, {}).front();
+    if (size() == 1) c.url = std::exchange(c.red_lock.primaries, {}).front();
     return c;
   }
   template <class Change>

@@ -40,7 +40,7 @@ struct balanced_world : lock_world {
   config settings() {
     auto c = lock_world::settings();
     if (size() == 1) c.url = balancers.front().url();
-    for (std::size_t i = 0; i < c.primaries.size(); ++i) c.primaries[i] = balancers[i].url();
+    for (std::size_t i = 0; i < c.red_lock.primaries.size(); ++i) c.red_lock.primaries[i] = balancers[i].url();
     c.health_check_interval = interval;
     c.command_timeout = 10s;
     c.ttl = 1h;  // a vote may take a fiftieth of it

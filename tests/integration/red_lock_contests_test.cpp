@@ -18,7 +18,7 @@ struct contender {
   contender(red_world& w, reentrancy n, const std::function<void(config&)>& change) : in(w), nested(n) {
     for (std::size_t i = 0; i < w.size(); ++i) paths.emplace_back(w.node(i));
     redis = w.make([&](config& c) {
-      for (std::size_t i = 0; i < paths.size(); ++i) c.primaries[i] = paths[i].url();
+      for (std::size_t i = 0; i < paths.size(); ++i) c.red_lock.primaries[i] = paths[i].url();
       change(c);
     });
   }

@@ -46,7 +46,7 @@ std::vector<std::size_t> last(std::size_t count) {
 
 /// A caller who waits for a silent primary waits for longer than a test may take.
 void be_endlessly_patient(config& c) {
-  c.ttl = c.longest_ttl = 24h;
+  c.ttl = c.red_lock.longest_ttl = 24h;
   c.command_timeout = c.connect_timeout = 60s;
 }
 

@@ -26,11 +26,11 @@ void prepare(red_world& w, std::size_t n, std::chrono::milliseconds longest_ttl)
 config of(red_world& w, const std::vector<std::size_t>& nodes, std::size_t missing,
           std::chrono::milliseconds longest_ttl) {
   auto c = w.settings();
-  c.longest_ttl = longest_ttl;
+  c.red_lock.longest_ttl = longest_ttl;
   c.ttl = longest_ttl / 2;
-  c.primaries.clear();
-  for (const auto n : nodes) c.primaries.push_back(w.node(n).url());
-  for (auto n = nodes.size() - missing; n < nodes.size(); ++n) c.primaries[n] += "-nobody";
+  c.red_lock.primaries.clear();
+  for (const auto n : nodes) c.red_lock.primaries.push_back(w.node(n).url());
+  for (auto n = nodes.size() - missing; n < nodes.size(); ++n) c.red_lock.primaries[n] += "-nobody";
   return c;
 }
 
@@ -44,7 +44,7 @@ void wait_for_the_longest_ttl(red_world& w) {
 TEST_CASE("a primary that keeps its locks over a restart renews them, and votes on others when its wait is over") {
   for (const auto nested : both) {
     red_world w(5, {.arguments = {"--appendonly", "yes", "--appendfsync", "always"}});
-    const auto short_lived = [](config& c) { c.ttl = c.longest_ttl = 3s; };
+    const auto short_lived = [](config& c) { c.ttl = c.red_lock.longest_ttl = 3s; };
     w.founded(short_lived);
     auto x = w.that_sees({0, 1, 2}, short_lived), y = w.that_sees({2, 3, 4}, short_lived);
     auto held = w.run(x.red_lock("m", nested).lock());
@@ -64,7 +64,7 @@ TEST_CASE("a primary that keeps its locks over a restart renews them, and votes 
 TEST_CASE("without the wait, a primary that keeps its locks over a restart lets nobody have a second") {
   for (const auto nested : both) {
     red_world w(5, {.arguments = {"--appendonly", "yes", "--appendfsync", "always"}});
-    const auto at_once = [](config& c) { c.delayed_restart = false; };
+    const auto at_once = [](config& c) { c.red_lock.delayed_restart = false; };
     auto x = w.that_sees({0, 1, 2}, at_once), y = w.that_sees({2, 3, 4}, at_once);
     auto held = w.run(x.red_lock("m", nested).lock());
     w.until([&] { return w.where("m") == "ABC"; });

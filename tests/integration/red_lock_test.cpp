@@ -98,7 +98,7 @@ namespace {
 
 /// X holds on A, B and C, and C restarts without what it knew: whether Y gets C, D and E.
 bool second_holder_after(red_world& w, const std::function<void(real_redis&)>& restart, bool delayed) {
-  const auto with = [delayed](config& c) { c.delayed_restart = delayed; };
+  const auto with = [delayed](config& c) { c.red_lock.delayed_restart = delayed; };
   auto x = w.that_sees({0, 1, 2}, with), y = w.that_sees({2, 3, 4}, with);
   auto held = w.run(x.red_lock("m").lock({.ttl = 20s}));
   restart(w.node(2));
@@ -161,10 +161,10 @@ TEST_CASE("another server behind the address of a primary has no vote, or there 
     auto held = w.run(x.red_lock("m").lock());
     raw_client{other}("SET", "holdfast:redlock", w.eyes[2]("GET", "holdfast:redlock").to_string());
     auto y = w.make([&](config& c) {
-      c.primaries[0] += "-nobody";
-      c.primaries[1] += "-nobody";
-      c.primaries[2] = other.url();
-      c.delayed_restart = delayed;
+      c.red_lock.primaries[0] += "-nobody";
+      c.red_lock.primaries[1] += "-nobody";
+      c.red_lock.primaries[2] = other.url();
+      c.red_lock.delayed_restart = delayed;
     });
     if (delayed) try_until_a_vote_is_withheld(w, y);
     const auto second = w.run(as_result(y.red_lock("m").try_lock()));
@@ -183,7 +183,7 @@ TEST_CASE("a primary without a vote gets it when the longest TTL is over, from w
   red_world w;
   const auto short_lived = [](config& c) {
     c.ttl = 100ms;
-    c.longest_ttl = 400ms;
+    c.red_lock.longest_ttl = 400ms;
   };
   auto redis = w.founded(short_lived);
   for (const std::size_t n : {0, 1, 2}) w.node(n).restart_empty();
@@ -226,7 +226,9 @@ TEST_CASE("one server at two addresses is found, whether it says which it is or 
     red_world w(3, {.tcp = true});
     if (!says)
       for (auto& eye : w.eyes) eye("ACL", "SETUSER", "default", "-info");
-    auto twice = w.make([&](config& c) { c.primaries = {w.node(0).unix_url(), w.node(0).tcp_url(), w.node(1).url()}; });
+    auto twice = w.make([&](config& c) {
+      c.red_lock.primaries = {w.node(0).unix_url(), w.node(0).tcp_url(), w.node(1).url()};
+    });
     INFO(says);
     w.eyes[0]("SET", "holdfast:redlock", "- 60000");
     w.until([&] { return w.code_of(twice.red_lock("m").try_lock()) == errc::invalid_config; });
@@ -238,7 +240,7 @@ TEST_CASE("localhost and 127.0.0.1 are one server") {
   red_world w(3, {.tcp = true});
   const auto port = std::to_string(w.node(0).port());
   auto twice = w.make([&](config& c) {
-    c.primaries = {"redis://localhost:" + port, "redis://127.0.0.1:" + port, w.node(1).url()};
+    c.red_lock.primaries = {"redis://localhost:" + port, "redis://127.0.0.1:" + port, w.node(1).url()};
   });
   // Until both addresses have answered: one of them and the third server suffice to say no.
   w.until([&] { return w.code_of(twice.red_lock("m").try_lock()) == errc::invalid_config; });
@@ -246,8 +248,8 @@ TEST_CASE("localhost and 127.0.0.1 are one server") {
 
 TEST_CASE("clients that disagree about the longest TTL are told so, with both values") {
   red_world w;
-  w.founded([](config& c) { c.longest_ttl = 90s; });
-  auto other = w.make([](config& c) { c.longest_ttl = 120s; });
+  w.founded([](config& c) { c.red_lock.longest_ttl = 90s; });
+  auto other = w.make([](config& c) { c.red_lock.longest_ttl = 120s; });
   std::string text;
   w.until([&] {
     text = text_of_failure([&] { (void)w.run(other.red_lock("m").try_lock()); });
@@ -273,8 +275,9 @@ TEST_CASE("bad settings of a red_lock are refused with the reason") {
   for (const std::size_t n : {1, 2, 4, 6, 8, 10, 11})
     CHECK(code_of([&] {
             return w.make([n](config& c) {
-              c.primaries.clear();
-              for (std::size_t i = 0; i < n; ++i) c.primaries.push_back("redis://host:" + std::to_string(7000 + i));
+              c.red_lock.primaries.clear();
+              for (std::size_t i = 0; i < n; ++i)
+                c.red_lock.primaries.push_back("redis://host:" + std::to_string(7000 + i));
             });
           }) == errc::invalid_config);
   auto redis = w.founded();

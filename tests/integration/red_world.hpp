@@ -29,7 +29,7 @@ struct red_world : world {
   config settings() {
     auto c = world::settings();
     c.url = config().url;
-    for (std::size_t i = 0; i < size(); ++i) c.primaries.push_back(node(i).url());
+    for (std::size_t i = 0; i < size(); ++i) c.red_lock.primaries.push_back(node(i).url());
     return c;
   }
   template <class Change>
@@ -57,7 +57,7 @@ struct red_world : world {
     if (change) change(c);
     for (std::size_t i = 0; i < size(); ++i)
       if (std::find(nodes.begin(), nodes.end(), i) == nodes.end())
-        c.primaries[i] = "redis+unix://" + node(i).folder() + "/nobody" + std::to_string(i);
+        c.red_lock.primaries[i] = "redis+unix://" + node(i).folder() + "/nobody" + std::to_string(i);
     return client(io.get_executor(), std::move(c));
   }
 
@@ -98,7 +98,7 @@ struct proxied_red_world : red_world {
   template <class Change>
   client through(Change change) {
     return make([&](config& c) {
-      for (std::size_t i = 0; i < size(); ++i) c.primaries[i] = nets[i].url();
+      for (std::size_t i = 0; i < size(); ++i) c.red_lock.primaries[i] = nets[i].url();
       change(c);
     });
   }

@@ -166,7 +166,7 @@ TEST_CASE("a primary that is back empty before it was missed has lost its leases
 TEST_CASE("who is cut off from the sentinels together with an old primary is told, and strictly loses his leases") {
   far_sentinels_world w;
   auto trusting = w.make(with_ttl(3s));
-  auto strict = w.make([](config& c) { c.ttl = 3s, c.strict_sentinel = true; });
+  auto strict = w.make([](config& c) { c.ttl = 3s, c.sentinel.strict = true; });
   auto kept = w.run(trusting.mutex("m").lock()), lost = w.run(strict.mutex("n").lock());
   w.rig.replicate();
   for (auto& net : w.nets) net.hold(proxy::direction::to_client);

@@ -69,7 +69,7 @@ TEST_CASE("the ACL lines of the operating page are enough for sentinels and the 
   for (std::size_t n = 0; n < w.rig.sentinels; ++n) allow(w.rig.sentinel(n), {"acl of a sentinel"});
   auto redis = w.make([](config& c) {
     as_locker(c);
-    c.sentinel_user = "watcher", c.sentinel_password = "other", c.min_replicas = 1;
+    c.sentinel.user = "watcher", c.sentinel.password = "other", c.min_replicas = 1;
   });
   w.run(redis.connect());
   auto held = w.run(redis.mutex("m").lock());

@@ -157,7 +157,7 @@ class world {
     for (auto& node : servers_.machines()) {
       if (secret) node.program().refuse_info();
       const auto run = secret ? std::string() : node.program().run_id();
-      node.program().tamper().put(marker, detail::vote_text(run, settings_.longest_ttl));
+      node.program().tamper().put(marker, detail::vote_text(run, settings_.red_lock.longest_ttl));
     }
   }
 
@@ -168,7 +168,8 @@ class world {
     constexpr const detail::kind* of_several[] = {&detail::red_plain_lock, &detail::red_simple_lock};
     const std::span<const detail::kind* const> kinds =
         votes() ? std::span<const detail::kind* const>(of_several) : of_one;
-    const bool sharded = settings_.pubsub == pubsub_mode::automatic && servers_.what() == detail::deployment::cluster;
+    const bool sharded =
+        settings_.cluster.pubsub == pubsub_mode::automatic && servers_.what() == detail::deployment::cluster;
     const auto word = sharded ? detail::publish_word::automatic : detail::publish_word::publish;
     constexpr const char* alone[] = {"orders:1", "{a}", "orders:2", "orders:3", "b", "orders:4", "c", "d"};
     constexpr const char* in_slots[] = {"orders:1", "{a}", "{a}:2", "{a}:3", "b", "{b}:2", "c", "d"};
@@ -189,9 +190,9 @@ class world {
     c.reconnect_cap = 1s;
     c.poll_cap = c.ttl / 3;
     c.turns = takes_turns(seed);
-    if (kind == detail::deployment::primaries) c.longest_ttl = c.ttl;
+    if (kind == detail::deployment::primaries) c.red_lock.longest_ttl = c.ttl;
     if (kind == detail::deployment::cluster && random_.next() % 100 >= percent_of_sharded)
-      c.pubsub = pubsub_mode::classic;
+      c.cluster.pubsub = pubsub_mode::classic;
     return c;
   }
 

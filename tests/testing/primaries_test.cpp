@@ -215,7 +215,8 @@ TEST_CASE("of 3, 5, 7 and 9 primaries 1, 2, 3 and 4 may be lost, and no more") {
 TEST_CASE("without delayed_restart a primary that restarts empty votes at once, and may vote for a second holder") {
   asio::io_context io;
   testing::primaries three(io, 3);
-  auto one = three.make_client({.delayed_restart = false}), other = three.make_client({.delayed_restart = false});
+  auto one = three.make_client({.red_lock = {.delayed_restart = false}}),
+       other = three.make_client({.red_lock = {.delayed_restart = false}});
   auto held = three.run(one.red_lock("N").lock());  // no initialise() is needed, either
   three[0].shut_down();
   three[1].restart_empty();
@@ -229,7 +230,7 @@ TEST_CASE("without delayed_restart a primary that restarts empty votes at once, 
 TEST_CASE("primaries of a new installation vote when the longest TTL is over, or at once by initialise()") {
   asio::io_context io;
   testing::primaries three(io, 3);
-  auto redis = three.make_client({.ttl = 10s, .longest_ttl = 20s});
+  auto redis = three.make_client({.ttl = 10s, .red_lock = {.longest_ttl = 20s}});
   SECTION("by time") {
     CHECK(code_of([&] { three.run(redis.red_lock("N").try_lock_for(15s)); }) == errc::quorum_failed);
     CHECK(three.run(redis.red_lock("N").try_lock_for(10s)));
@@ -238,7 +239,7 @@ TEST_CASE("primaries of a new installation vote when the longest TTL is over, or
     three.run(red_lock::initialise(redis));
     CHECK(three.run(redis.red_lock("N").try_lock()));
     CHECK(code_of([&] { three.run(red_lock::initialise(redis)); }) == errc::invalid_config);
-    auto hasty = three.make_client({.ttl = 1s, .longest_ttl = 2s});
+    auto hasty = three.make_client({.ttl = 1s, .red_lock = {.longest_ttl = 2s}});
     CHECK(code_of([&] { (void)three.run(hasty.red_lock("N").lock()); }) == errc::invalid_config);
   }
 }
@@ -275,16 +276,17 @@ TEST_CASE("the config of a client of primaries counts, and what does not fit is 
     CHECK_THROWS_WITH((testing::primaries{io, n}), contains_text("not " + std::to_string(n)));
   testing::primaries three(io, 3);
   const std::vector<std::string> of_production = {"rediss://user:secret@a", "rediss://b:6380", "rediss://c"};
-  auto redis = three.make_client({.primaries = of_production, .key_prefix = "shop:", .ttl = 2s});
+  auto redis = three.make_client({.key_prefix = "shop:", .ttl = 2s, .red_lock = {.primaries = of_production}});
   three.run(red_lock::initialise(redis));
   auto held = three.run(redis.red_lock("N").lock());
   CHECK(three[0].holder("shop:N")->ttl == 2s);
   const auto refused = [&](config c) { return code_of([&] { three.make_client(std::move(c)); }); };
-  CHECK(refused({.primaries = {"redis://a", "redis://b", "redis://a"}}) == errc::invalid_config);
-  CHECK(refused({.primaries = {"redis://a", "redis://b", "redis+sentinel://c/d"}}) == errc::invalid_config);
-  CHECK(refused({.primaries = {"redis://a", "redis://b", "redis://c", "redis://d", "redis://e"}}) ==
+  CHECK(refused({.red_lock = {.primaries = {"redis://a", "redis://b", "redis://a"}}}) == errc::invalid_config);
+  CHECK(refused({.red_lock = {.primaries = {"redis://a", "redis://b", "redis+sentinel://c/d"}}}) ==
         errc::invalid_config);
-  CHECK(refused({.ttl = 10s, .longest_ttl = 5s}) == errc::invalid_config);
+  CHECK(refused({.red_lock = {.primaries = {"redis://a", "redis://b", "redis://c", "redis://d", "redis://e"}}}) ==
+        errc::invalid_config);
+  CHECK(refused({.ttl = 10s, .red_lock = {.longest_ttl = 5s}}) == errc::invalid_config);
   CHECK(refused({.url = "redis+cluster://a,b"}) == errc::invalid_config);
   CHECK_THROWS_AS(three.make_client(elsewhere.get_executor(), {}), std::invalid_argument);
 }

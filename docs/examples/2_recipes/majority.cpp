@@ -38,7 +38,7 @@ asio::awaitable<void> report(holdfast::client& redis, urls servers) {
 int main(int argc, char** argv) {
   asio::io_context io;
   const urls servers(argv + 1, argv + argc);
-  holdfast::client redis{io, {.primaries = servers}};
+  holdfast::client redis{io, {.red_lock = {.primaries = servers}}};
   asio::co_spawn(io, report(redis, servers), [](std::exception_ptr failed) {
     if (failed) std::rethrow_exception(failed);
   });

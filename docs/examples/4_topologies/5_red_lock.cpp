@@ -11,8 +11,8 @@ void restart(const char* how, bool delayed) {
   std::deque<holdfast::test::real_redis> servers(3);
   const auto client = [&] {
     holdfast::config settings;
-    for (const auto& server : servers) settings.primaries.push_back(server.unix_url());
-    settings.delayed_restart = delayed;
+    for (const auto& server : servers) settings.red_lock.primaries.push_back(server.unix_url());
+    settings.red_lock.delayed_restart = delayed;
     return settings;
   };
   attentive_process a(client()), b(client());

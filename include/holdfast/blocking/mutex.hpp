@@ -54,7 +54,7 @@ class HOLDFAST_EXPORT simple_mutex : public mutex {
   using mutex::mutex;
 };
 
-/// holdfast::red_lock for threads: granted by a majority of config::primaries.
+/// holdfast::red_lock for threads: granted by a majority of config::red_lock.primaries.
 class HOLDFAST_EXPORT red_lock : public mutex {
   friend detail::access;
   using mutex::mutex;

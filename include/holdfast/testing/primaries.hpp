@@ -40,8 +40,9 @@ class primaries : public world {
   server& operator[](std::size_t index) noexcept { return *all_[index]; }
   const server& operator[](std::size_t index) const noexcept { return *all_[index]; }
 
-  /// A client of all servers, made as by testing::server::make_client(). config::primaries may be empty. Else it is
-  /// checked as in production and has as many entries as there are servers here. Throws invalid_config and invalid_ttl.
+  /// A client of all servers, made as by testing::server::make_client(). config::red_lock.primaries may be empty.
+  /// Else it is checked as in production and has as many entries as there are servers here. Throws invalid_config and
+  /// invalid_ttl.
   client make_client(config = {});
   client make_client(asio::any_io_executor, config = {});
 

@@ -65,7 +65,7 @@ class server : public world {
   /// A client of this server alone, made as by `client(io, config)`. `config` counts and is checked as in production,
   /// except for what it connects to. Address, user, password, database and TLS go unused.
   /// Throws invalid_config and invalid_ttl as client(). Also throws invalid_config for sentinels, a cluster,
-  /// `primaries` and `min_replicas`: there is one server. testing::primaries makes clients of red_locks.
+  /// `red_lock.primaries` and `min_replicas`: there is one server. testing::primaries makes clients of red_locks.
   client make_client(config = {});
   /// The same, for an executor of the io_context: a strand, or one with an owner. Throws std::invalid_argument for an
   /// executor of another context.

@@ -82,9 +82,10 @@ redis::failure voting::why_no_vote(std::size_t index) const {
     case stage::to_wait:
       return because(errc::unreachable, "it has no vote, and too few others agree about the longest TTL so far");
     case stage::disagreeing:
-      return because(errc::invalid_config,
-                     "clients disagree about the longest TTL: its marker is " + in_quotes(voter.seen, longest_marker) +
-                         ", and this client's longest_ttl " + std::to_string(env_.settings.longest_ttl.count()));
+      return because(errc::invalid_config, "clients disagree about the longest TTL: its marker is " +
+                                               in_quotes(voter.seen, longest_marker) +
+                                               ", and this client's red_lock.longest_ttl " +
+                                               std::to_string(env_.settings.red_lock.longest_ttl.count()));
     case stage::refusing: return because(voter.refused.code, "it was to be given a vote: " + voter.refused.detail);
     case stage::waiting: break;
   }
@@ -94,21 +95,21 @@ redis::failure voting::why_no_vote(std::size_t index) const {
 
 std::string voting::marker(std::size_t index) const {
   if (run(index).empty() && !each_[index].told_apart) return not_told_apart;
-  // Without delayed_restart, every primary promises to write each command to its disk before it answers.
-  return env_.settings.delayed_restart ? marker_value(index) : std::string();
+  // Without red_lock.delayed_restart, every primary promises to write each command to its disk before it answers.
+  return env_.settings.red_lock.delayed_restart ? marker_value(index) : std::string();
 }
 
 std::string voting::marker_value(std::size_t index) const {
   const auto& voter = each_[index];
   // A server that does not tell its run cannot be checked for a restart. The run in its marker is taken for its own.
-  return voter.adopted.empty() ? vote_text(run(index), env_.settings.longest_ttl) : voter.adopted;
+  return voter.adopted.empty() ? vote_text(run(index), env_.settings.red_lock.longest_ttl) : voter.adopted;
 }
 
 void voting::has_no_vote(std::size_t index) {
   // Several attempts may have been refused together. The first one has started the inquiry.
   if (each_[index].now != stage::votes) return;
   if (run(index).empty() && !each_[index].told_apart) return tell_apart(index);
-  if (env_.settings.delayed_restart) look(index);
+  if (env_.settings.red_lock.delayed_restart) look(index);
 }
 
 bool voting::knows(std::size_t index, const call& script) const { return each_[index].known.contains(script.step()); }
@@ -152,7 +153,7 @@ void voting::link_changed(std::size_t index, bool up) {
   // A number expires at its server after a minute. So all servers without a run get their numbers anew, together.
   for (std::size_t other = 0; other < each_.size(); ++other)
     if (run(other).empty()) each_[other].told_apart = false;
-  if (env_.settings.delayed_restart && !std::exchange(degraded_, true))
+  if (env_.settings.red_lock.delayed_restart && !std::exchange(degraded_, true))
     env_.report({.kind = event_kind::delayed_restart_degraded, .detail = where(index)});
 }
 
@@ -190,7 +191,7 @@ void voting::on_marker(std::size_t index, std::string text) {
   auto& voter = each_[index];
   voter.seen = std::move(text);
   const auto marker = marker_text::parse(voter.seen);
-  const auto longest = std::to_string(env_.settings.longest_ttl.count());
+  const auto longest = std::to_string(env_.settings.red_lock.longest_ttl.count());
   const bool agrees = marker && marker->longest == longest;
   voter.thinks = voter.seen.empty() ? opinion::none : agrees ? opinion::agrees : opinion::disagrees;
   if (voter.thinks == opinion::disagrees) {
@@ -210,7 +211,7 @@ void voting::wait(std::size_t index, std::string marker) {
   auto& voter = each_[index];
   voter.seen = std::move(marker);
   // Counted from now, even if another client began this wait earlier: its age is unknown, and longer is safe.
-  voter.until = env_.now() + env_.settings.longest_ttl;
+  voter.until = env_.now() + env_.settings.red_lock.longest_ttl;
   voter.now = stage::waiting;
   const auto why = why_no_vote(index).detail;
   env_.report({.kind = event_kind::vote_withheld, .detail = why});
@@ -316,7 +317,8 @@ class voting::initialisation final : public std::enable_shared_from_this<initial
     // The first answers may have revealed that two addresses are one server.
     if (auto misconfiguration = of_.misconfiguration(); !misconfiguration.empty())
       return done_(failure{errc::invalid_config, std::move(misconfiguration)});
-    for (std::size_t n = 0; n < votes_.size(); ++n) votes_[n] = vote_text(of_.run(n), of_.env_.settings.longest_ttl);
+    for (std::size_t n = 0; n < votes_.size(); ++n)
+      votes_[n] = vote_text(of_.run(n), of_.env_.settings.red_lock.longest_ttl);
     each([this](std::size_t index) { return make_marker(votes_[index]); },
          [](initialisation& self, std::size_t place, const outcome& outcome) {
            const auto made = self.read(place, outcome, read_make_marker);

@@ -44,7 +44,7 @@ redis::io_services through(redis::io_services services, redis::transport& networ
 sentinel::sentinel(const redis::io_services& services, const server_list& servers, const config& behaviour,
                    redis::connection::event_sink events)
     : services_(services), any_sentinel_(introduced_to_sentinels(servers)), primary_name_(servers.primary_name),
-      strict_(behaviour.strict_sentinel), ttl_(behaviour.ttl),
+      strict_(behaviour.sentinel.strict), ttl_(behaviour.ttl),
       answer_timeout_(std::min(behaviour.command_timeout, longest_question)), events_(std::move(events)),
       resolver_(primary_name_, addresses(servers.servers), strict_, reach_of(servers.node_map)),
       gate_(services.network), look_(services.alarms), linger_(services.alarms) {

@@ -285,7 +285,7 @@ redis::failure sentinel_resolver::trouble(time_point now) const {
     agreed &= common.value_or(why.code) == why.code;
     common = why.code;
   }
-  if (common == errc::auth_failed) all += " (sentinel_user, sentinel_password)";
+  if (common == errc::auth_failed) all += " (sentinel.user, sentinel.password)";
   if (target_) return {errc::unreachable, "too few of the sentinels of " + name_ + " speak" + all};
   return {common && agreed ? *common : errc::unreachable, "no sentinel names the primary " + name_ + all};
 }

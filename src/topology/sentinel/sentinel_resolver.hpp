@@ -28,7 +28,7 @@ namespace holdfast::detail {
 /// Decision: the newest config-epoch wins, although one sentinel alone reports it. An epoch is a vote that a majority
 /// has given. An older epoch is accepted only if every sentinel ever heard, and a majority of those known, has reported
 /// it for 10 s. That happens after SENTINEL RESET. If no sentinel is heard, the last address stays: an outage of the
-/// sentinels alone ends no healthy lease. strict_sentinel makes the other choice.
+/// sentinels alone ends no healthy lease. config::sentinel.strict makes the other choice.
 ///
 /// Of one sentinel:
 ///

@@ -110,7 +110,7 @@ time_point waiter_judge::could_be_granted_since(const call_record& call, const s
     const auto free = node.free_since.find(name);
     if (free == node.free_since.end() || !free->second) continue;
     const auto from = std::max({*free->second, known_.clients.undisturbed_from(*call.client, n), call.since});
-    const auto vote = nanoseconds(call.client->settings().longest_ttl) * 2 + 3 * bounds::retry;
+    const auto vote = nanoseconds(call.client->settings().red_lock.longest_ttl) * 2 + 3 * bounds::retry;
     const bool waits = known_.stored.votes() && node.vote_lost;
     each.push_back(waits ? std::max(from, *node.vote_lost) + vote : from);
   }

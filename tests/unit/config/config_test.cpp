@@ -65,8 +65,8 @@ std::string printed(const config& c) {
 
 TEST_CASE("the longest TTL of several primaries is no limit for a client with one server") {
   config c;
-  c.longest_ttl = 1s;
-  CHECK(resolve(c).values.longest_ttl == 0ms);
+  c.red_lock.longest_ttl = 1s;
+  CHECK(resolve(c).values.red_lock.longest_ttl == 0ms);
 }
 
 TEST_CASE("a default config is the local server") {
@@ -254,10 +254,9 @@ TEST_CASE("a printed config shows its fields and no secret") {
         "key_file=\"\" server_name=\"\" insecure_skip_verification=false} key_prefix=\"a\\x00\" ttl=30000ms "
         "command_timeout=500ms "
         "connect_timeout=2000ms drift=0.010000 poll_cap=5000ms reconnect_cap=5000ms "
-        "health_check_interval=10000ms token_ttl=0ms pending_commands=65536 "
-        "turns=true min_replicas=0 sentinel_user=\"\" sentinel_password=\"\" sentinel_tls=unset strict_sentinel=false "
-        "pubsub=auto node_map=[] "
-        "primaries=[] longest_ttl=0ms delayed_restart=true observer=set quiet=false");
+        "health_check_interval=10000ms token_ttl=0ms turns=true observer=set quiet=false pending_commands=65536 "
+        "min_replicas=0 node_map=[] sentinel.user=\"\" sentinel.password=\"\" sentinel.tls=unset sentinel.strict=false "
+        "cluster.pubsub=auto red_lock.primaries=[] red_lock.longest_ttl=0ms red_lock.delayed_restart=true");
 }
 
 TEST_CASE("a printed config shows the fields of sentinels and clusters and no secret") {
@@ -268,18 +267,18 @@ TEST_CASE("a printed config shows the fields of sentinels and clusters and no se
   CHECK(redacted("redis+sentinel://u:hunter2@s1") == "redis+sentinel://***");
   CHECK(redacted("rediss+cluster://u:hunter2@n1:x") == "rediss+cluster://***");
   config c = with_url("redis+sentinel://s1/m");
-  c.sentinel_user = "watcher";
-  c.sentinel_password = "hunter2";
-  c.sentinel_tls = true;
-  c.strict_sentinel = true;
+  c.sentinel.user = "watcher";
+  c.sentinel.password = "hunter2";
+  c.sentinel.tls = true;
+  c.sentinel.strict = true;
   c.min_replicas = 2;
-  c.pubsub = pubsub_mode::both;
+  c.cluster.pubsub = pubsub_mode::both;
   c.node_map = {{"10.0.0.5:6379", "localhost:16379"}, {std::string("a\0", 2), "b:1"}};
-  CHECK(printed(c).find("min_replicas=2 sentinel_user=\"watcher\" sentinel_password=*** sentinel_tls=true "
-                        "strict_sentinel=true pubsub=both node_map=[\"10.0.0.5:6379\"->\"localhost:16379\" "
-                        "\"a\\x00\"->\"b:1\"] primaries=[]") != std::string::npos);
-  CHECK(printed(with(&config::pubsub, pubsub_mode::classic)).find("pubsub=classic") != std::string::npos);
-  CHECK(printed(with(&config::pubsub, pubsub_mode::sharded)).find("pubsub=sharded") != std::string::npos);
+  CHECK(printed(c).find("min_replicas=2 node_map=[\"10.0.0.5:6379\"->\"localhost:16379\" \"a\\x00\"->\"b:1\"] "
+                        "sentinel.user=\"watcher\" sentinel.password=*** sentinel.tls=true sentinel.strict=true "
+                        "cluster.pubsub=both red_lock.primaries=[]") != std::string::npos);
+  CHECK(printed({.cluster = {pubsub_mode::classic}}).find("cluster.pubsub=classic") != std::string::npos);
+  CHECK(printed({.cluster = {pubsub_mode::sharded}}).find("cluster.pubsub=sharded") != std::string::npos);
 }
 
 TEST_CASE("of a malformed URL no more than the scheme is printed") {
@@ -401,7 +400,7 @@ TEST_CASE("no output shows the password wherever it stands in a malformed URL") 
 
 TEST_CASE("no output shows a password that was set beside the URL") {
   config good;
-  good.password = good.sentinel_password = "canary";
+  good.password = good.sentinel.password = "canary";
   std::vector<std::function<void(config&)>> mistakes{
       [](config&) {},
       [](config& c) { c.url = "redis://host:0"; },
@@ -414,7 +413,7 @@ TEST_CASE("no output shows a password that was set beside the URL") {
       [](config& c) { c.url = "redis+sentinel://s1/m"; },
       [](config& c) {
         c.url = "redis+sentinel://s1/m";
-        c.sentinel_password += '\n';
+        c.sentinel.password += '\n';
       },
   };
   for (const auto& mistake : mistakes) {
@@ -438,7 +437,7 @@ TEST_CASE("each endpoint asks config::credentials, and the settings keep none of
     CHECK_FALSE(s.values.credentials);
   }
   auto several = with_callback({});
-  several.primaries = {"redis://a", "redis://b", "redis://c"};
+  several.red_lock.primaries = {"redis://a", "redis://b", "redis://c"};
   for (const auto& server : resolve(several).servers) CHECK(server.logins);
   CHECK_FALSE(resolve({}).servers[0].logins);
   CHECK(printed(with_callback({})).find(" credentials=set ") != std::string::npos);
@@ -452,8 +451,8 @@ TEST_CASE("credentials and a password of the config are not set together") {
   CHECK(refused_for(both(with_url("redis://alice:canary@h")), "both credentials and user are set"));
   CHECK(refused_for(both(with_url("redis://:canary@h")), "both credentials and password are set"));
   CHECK(refused_for(both(with_url("redis+sentinel://h/orders?sentinel_password=canary")),
-                    "both credentials and sentinel_password are set"));
+                    "both credentials and sentinel.password are set"));
   auto several = both({});
-  several.primaries = {"redis://a", "redis://:canary@b", "redis://c"};
-  CHECK(refused_for(several, "primaries[1]: both credentials and password are set"));
+  several.red_lock.primaries = {"redis://a", "redis://:canary@b", "redis://c"};
+  CHECK(refused_for(several, "red_lock.primaries[1]: both credentials and password are set"));
 }

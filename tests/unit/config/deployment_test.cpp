@@ -30,7 +30,7 @@ config with_url(std::string url) {
 
 config with_primaries(std::vector<std::string> primaries = three) {
   config c;
-  c.primaries = std::move(primaries);
+  c.red_lock.primaries = std::move(primaries);
   return c;
 }
 
@@ -165,12 +165,12 @@ TEST_CASE("a cluster has database 0 alone") {
 
 TEST_CASE("settings keep the secrets of sentinels in their endpoints alone") {
   auto c = with_url("redis+sentinel://s1/m");
-  c.sentinel_user = "watcher";
-  c.sentinel_password = "canary";
+  c.sentinel.user = "watcher";
+  c.sentinel.password = "canary";
   c.node_map = {{"a:1", "b:1"}};
   const auto s = resolve(c);
-  CHECK(s.values.sentinel_user.empty());
-  CHECK(s.values.sentinel_password.empty());
+  CHECK(s.values.sentinel.user.empty());
+  CHECK(s.values.sentinel.password.empty());
   CHECK(s.values.node_map.empty());
   CHECK(s.discovered.login.password.empty());
 }
@@ -179,11 +179,11 @@ TEST_CASE("a field that was set wins over the URL of sentinels and clusters") {
   auto c = with_url(
       "redis+sentinel://s1/m?sentinel_user=a&sentinel_password=b&sentinel_tls=on&strict_sentinel=on&min_replicas=1");
   auto s = resolve(c);
-  CHECK(s.values.strict_sentinel);
+  CHECK(s.values.sentinel.strict);
   CHECK(s.values.min_replicas == 1);
-  c.sentinel_user = "watcher";
-  c.sentinel_password = "other";
-  c.sentinel_tls = false;
+  c.sentinel.user = "watcher";
+  c.sentinel.password = "other";
+  c.sentinel.tls = false;
   c.min_replicas = 2;
   s = resolve(c);
   CHECK(s.servers[0].login.user == "watcher");
@@ -191,13 +191,13 @@ TEST_CASE("a field that was set wins over the URL of sentinels and clusters") {
   CHECK_FALSE(s.servers[0].use_tls);
   CHECK(s.values.min_replicas == 2);
 
-  CHECK_FALSE(resolve(with_url("redis+sentinel://s1/m?strict_sentinel=off")).values.strict_sentinel);
+  CHECK_FALSE(resolve(with_url("redis+sentinel://s1/m?strict_sentinel=off")).values.sentinel.strict);
   CHECK_FALSE(resolve(with_url("redis://s1?turns=off")).values.turns);
   CHECK(resolve(with_url("redis://s1")).values.turns);
   c = with_url("redis+cluster://n1?pubsub=classic");
-  CHECK(resolve(c).values.pubsub == pubsub_mode::classic);
-  c.pubsub = pubsub_mode::both;
-  CHECK(resolve(c).values.pubsub == pubsub_mode::both);
+  CHECK(resolve(c).values.cluster.pubsub == pubsub_mode::classic);
+  c.cluster.pubsub = pubsub_mode::both;
+  CHECK(resolve(c).values.cluster.pubsub == pubsub_mode::both);
 }
 
 TEST_CASE("switches and words of a URL are spelt out") {
@@ -206,9 +206,9 @@ TEST_CASE("switches and words of a URL are spelt out") {
     CHECK(refused_for("redis+sentinel://s1/m?strict_sentinel=" + std::string(bad), "neither on nor off"));
     CHECK(refused_for("redis+cluster://n1?pubsub=" + std::string(bad), "pubsub is none of auto, classic, sharded"));
   }
-  CHECK(resolve(with_url("redis+cluster://n1?pubsub=auto")).values.pubsub == pubsub_mode::automatic);
-  CHECK(resolve(with_url("redis+cluster://n1?pubsub=sharded")).values.pubsub == pubsub_mode::sharded);
-  CHECK(resolve(with_url("redis+cluster://n1?pubsub=both")).values.pubsub == pubsub_mode::both);
+  CHECK(resolve(with_url("redis+cluster://n1?pubsub=auto")).values.cluster.pubsub == pubsub_mode::automatic);
+  CHECK(resolve(with_url("redis+cluster://n1?pubsub=sharded")).values.cluster.pubsub == pubsub_mode::sharded);
+  CHECK(resolve(with_url("redis+cluster://n1?pubsub=both")).values.cluster.pubsub == pubsub_mode::both);
 }
 
 TEST_CASE("a grant may be asked to be on 0 to 15 replicas") {
@@ -225,25 +225,25 @@ TEST_CASE("a grant may be asked to be on 0 to 15 replicas") {
 
 TEST_CASE("a sentinel's user and password are checked as the servers'") {
   auto c = with_url("redis+sentinel://s1/m");
-  c.sentinel_user = "watcher";
-  CHECK(refused_for(c, "a sentinel_user without sentinel_password"));
+  c.sentinel.user = "watcher";
+  CHECK(refused_for(c, "a sentinel.user without sentinel.password"));
   for (const std::string& bad : {std::string("a\r"), std::string("a\n"), std::string("a\0", 2)}) {
-    c.sentinel_user = "watcher";
-    c.sentinel_password = bad;
-    CHECK(refused_for(c, "sentinel_password contains a line break or a NUL"));
-    c.sentinel_user = bad;
-    c.sentinel_password = "x";
-    CHECK(refused_for(c, "sentinel_user contains a line break or a NUL"));
+    c.sentinel.user = "watcher";
+    c.sentinel.password = bad;
+    CHECK(refused_for(c, "sentinel.password contains a line break or a NUL"));
+    c.sentinel.user = bad;
+    c.sentinel.password = "x";
+    CHECK(refused_for(c, "sentinel.user contains a line break or a NUL"));
   }
 }
 
 TEST_CASE("a field is refused where it has no meaning") {
   using enum deployment;
-  belongs_to({sentinel}, "sentinel_password", [](config& c) { c.sentinel_password = "x"; });
-  belongs_to({sentinel}, "sentinel_user", [](config& c) { c.sentinel_user = c.sentinel_password = "x"; });
-  belongs_to({sentinel}, "sentinel_tls", [](config& c) { c.sentinel_tls = false; });
-  belongs_to({sentinel}, "strict_sentinel", [](config& c) { c.strict_sentinel = true; });
-  belongs_to({cluster}, "pubsub", [](config& c) { c.pubsub = pubsub_mode::sharded; });
+  belongs_to({sentinel}, "sentinel.password", [](config& c) { c.sentinel.password = "x"; });
+  belongs_to({sentinel}, "sentinel.user", [](config& c) { c.sentinel.user = c.sentinel.password = "x"; });
+  belongs_to({sentinel}, "sentinel.tls", [](config& c) { c.sentinel.tls = false; });
+  belongs_to({sentinel}, "sentinel.strict", [](config& c) { c.sentinel.strict = true; });
+  belongs_to({cluster}, "cluster.pubsub", [](config& c) { c.cluster.pubsub = pubsub_mode::sharded; });
   belongs_to({sentinel, cluster}, "node_map", [](config& c) { c.node_map = {{"a:1", "b:1"}}; });
   belongs_to({one_server, sentinel, cluster}, "min_replicas", [](config& c) { c.min_replicas = 1; });
 }
@@ -261,14 +261,15 @@ TEST_CASE("a key of the URL is refused where it has no meaning though it says th
 
 TEST_CASE("a primary of a red_lock is one server") {
   const auto last = [](const char* url) { return with_primaries({"redis://a", "redis://b", url}); };
-  CHECK(refused_for(last("redis+sentinel://s1/m"), "primaries[2]: url: sentinels or a cluster"));
-  CHECK(refused_for(last("rediss+cluster://n1"), "primaries[2]: url: sentinels or a cluster"));
-  CHECK(refused_for(last("redis://h1,h2"), "primaries[2]: url: several hosts"));
-  CHECK(refused_for(last("redis://c?min_replicas=0"), "primaries[2]: url: min_replicas is set, and primaries are"));
-  CHECK(refused_for(last("redis://c?strict_sentinel=on"), "primaries[2]: url: strict_sentinel is set"));
+  CHECK(refused_for(last("redis+sentinel://s1/m"), "red_lock.primaries[2]: url: sentinels or a cluster"));
+  CHECK(refused_for(last("rediss+cluster://n1"), "red_lock.primaries[2]: url: sentinels or a cluster"));
+  CHECK(refused_for(last("redis://h1,h2"), "red_lock.primaries[2]: url: several hosts"));
+  CHECK(refused_for(last("redis://c?min_replicas=0"),
+                    "red_lock.primaries[2]: url: min_replicas is set, and red_lock.primaries are"));
+  CHECK(refused_for(last("redis://c?strict_sentinel=on"), "red_lock.primaries[2]: url: strict_sentinel is set"));
   auto both = with_primaries();
   both.url = "redis+sentinel://s1/m";
-  CHECK(refused_for(both, "both url and primaries are set"));
+  CHECK(refused_for(both, "both url and red_lock.primaries are set"));
 }
 
 TEST_CASE("a node map says where each address that is told is reached") {

@@ -179,7 +179,7 @@ TEST_CASE("several hosts of a plain URL are refused with the schemes that have t
     INFO(url);
     CHECK(refused_for(url, "redis+sentinel://host,host/name"));
     CHECK(refused_for(url, "redis+cluster://host,host"));
-    CHECK(refused_for(url, "config::primaries"));
+    CHECK(refused_for(url, "config::red_lock.primaries"));
   }
 }
 

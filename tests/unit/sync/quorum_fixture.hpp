@@ -18,7 +18,7 @@ class quorum_fixture {
   static constexpr std::size_t primaries = 5;
 
   explicit quorum_fixture(config c = {}) : settings(std::move(c)) {
-    if (settings.longest_ttl == 0ms) settings.longest_ttl = 60s;
+    if (settings.red_lock.longest_ttl == 0ms) settings.red_lock.longest_ttl = 60s;
     settings.observer = events;
     std::vector<std::unique_ptr<detail::topology>> each;
     for (std::size_t n = 0; n < primaries; ++n) {

@@ -139,7 +139,8 @@ TEST_CASE_METHOD(voting_fixture, "clients that disagree about the longest TTL ar
   const auto c = try_lock("a");
   answer_all();
   REQUIRE(c.failed_with(errc::invalid_config));
-  CHECK(c.detail().find("its marker is 'run0 90000', and this client's longest_ttl 60000") != std::string::npos);
+  CHECK(c.detail().find("its marker is 'run0 90000', and this client's red_lock.longest_ttl 60000") !=
+        std::string::npos);
   advance(2s);
   for (const std::size_t n : {0, 1, 2}) vote(n);
   CHECK(try_for("a"));

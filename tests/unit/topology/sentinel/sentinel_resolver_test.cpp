@@ -576,7 +576,7 @@ TEST_CASE("a password that is asked for is told by the name of its setting") {
   c.resolver.failed(0, {errc::auth_failed, "redis://s0:26379: NOAUTH Authentication required."}, c.now);
   c.resolver.failed(1, {errc::auth_failed, "redis://s1:26379: NOAUTH Authentication required."}, c.now);
   CHECK(c.resolver.trouble(c.now).code == errc::auth_failed);
-  CHECK_THAT(c.resolver.trouble(c.now).detail, contains_text("sentinel_password"));
+  CHECK_THAT(c.resolver.trouble(c.now).detail, contains_text("sentinel.password"));
 }
 
 TEST_CASE("where those that answer disagree, or there was a primary, it is an outage") {

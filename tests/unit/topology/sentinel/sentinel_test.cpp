@@ -477,7 +477,7 @@ TEST_CASE_METHOD(fixture, "sentinels that ask for a password are told by the set
   const auto got = send();
   pass(10ms);
   REQUIRE(got->has(errc::auth_failed));
-  CHECK_THAT(got->got.detail, contains_text("sentinel_password"));
+  CHECK_THAT(got->got.detail, contains_text("sentinel.password"));
 }
 
 TEST_CASE_METHOD(fixture, "an ordinary server in place of a sentinel is told") {
@@ -543,7 +543,7 @@ TEST_CASE_METHOD(fixture, "no majority of the sentinels is told once for each ti
 }
 
 TEST_CASE_METHOD(fixture, "a strict client sends nothing while there is no majority, as if the link were down") {
-  behaviour.strict_sentinel = true;
+  behaviour.sentinel.strict = true;
   make().keep_watch(true);
   pass(100ms);
   CHECK(links == "+");
