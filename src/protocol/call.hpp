@@ -14,6 +14,10 @@
 #include "redis/request.hpp"
 #include "redis/resp.hpp"
 
+namespace holdfast::redis {
+struct votes;
+}
+
 namespace holdfast::detail {
 
 using std::chrono::milliseconds;
@@ -64,9 +68,10 @@ class call {
   /// command of Redis.
   struct recipe {
     constexpr recipe(std::string_view evalsha_, std::string_view body_, void (*write_)(writer&, const operands&),
-                     vote (*count_)(const redis::reply&) = nullptr, effect does_ = effect::other)
+                     vote (*count_)(const redis::reply&) = nullptr, effect does_ = effect::other,
+                     bool (*settled_)(const redis::votes&) noexcept = nullptr)
         : name{evalsha_.empty() ? body_ : lua::name_of(evalsha_), !evalsha_.empty()}, evalsha(evalsha_), body(body_),
-          write(write_), count(count_), does(does_) {}
+          write(write_), count(count_), does(does_), settled(settled_) {}
 
     redis::command_name name;
     std::string_view evalsha, body;
@@ -74,6 +79,9 @@ class call {
     /// Reads the vote in a reply, for several primaries. Null: only one server ever answers this command.
     vote (*count)(const redis::reply&);
     effect does;
+    /// Of a question whose yes has a value: whether the missing answers cannot change it. Null: a majority of equal
+    /// votes settles the question.
+    bool (*settled)(const redis::votes&) noexcept;
   };
 
   call() = default;
@@ -98,6 +106,8 @@ class call {
   const void* step() const noexcept { return recipe_; }
   bool acquires() const noexcept { return recipe_->does == effect::takes; }
   bool asks_all() const noexcept { return recipe_->does == effect::asks; }
+  /// False: a majority has voted, and the missing answers can still change the result.
+  bool settled_by(const redis::votes& votes) const noexcept { return !recipe_->settled || recipe_->settled(votes); }
   /// True: only a primary can give this answer. A replica can say that a lock is taken, and can answer a command that
   /// only reads.
   bool shows_primary(const redis::reply& reply) const noexcept;

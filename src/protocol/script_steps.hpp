@@ -56,8 +56,8 @@ call force_release(const lock_keys& keys) {
 
 template <const auto& Script>
 call holder(const lock_keys& keys) {
-  static constexpr call::recipe form{Script.evalsha, Script.body, operands::key, vote_of::something,
-                                     call::effect::asks};
+  static constexpr call::recipe form{Script.evalsha,     Script.body,        operands::key,
+                                     vote_of::something, call::effect::asks, vote_of::settles_holder};
   return {form, {.at = &keys}};
 }
 

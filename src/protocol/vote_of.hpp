@@ -13,4 +13,8 @@ vote force_release(const redis::reply& reply);  // yes: the command was done
 vote ttl(const redis::reply& reply);            // yes: the key exists
 vote something(const redis::reply& reply);      // no: nil
 
+/// The primaries that name a holder may name different ones. True: the missing answers cannot change the result, which
+/// is the owner that a majority names, or that there is none. Also true without memory to compare.
+bool settles_holder(const redis::votes& of) noexcept;
+
 }  // namespace holdfast::detail::vote_of

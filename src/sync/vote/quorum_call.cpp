@@ -228,12 +228,13 @@ void quorum_call::tell_if_decided() {
 
 // Once the result is decided, the other answers are waited for as long again as the majority took. They tell where a
 // partial grant must be given back, and a question is answered best by all primaries. If the missing votes would
-// decide, the call waits for them until its timeout. A primary in an outage is skipped, because it cannot answer. The
-// exception is a lock that another caller has in part: our own partial grants block that caller. Then each primary gets
-// twice its last response time. A primary that was silent last time is skipped once a majority has answered.
+// decide, the call waits for them until its timeout: also if a majority names different holders. A primary in an outage
+// is skipped, because it cannot answer. The exception is a lock that another caller has in part: our own partial grants
+// block that caller. Then each primary gets twice its last response time. A primary that was silent last time is
+// skipped once a majority has answered.
 std::optional<nanoseconds> quorum_call::silence_limit(const vote_count& count) const {
   const auto least = std::max<nanoseconds>(2 * (time_.now() - began_), milliseconds(1));
-  if (count.decided()) return least;
+  if (count.decided() && command_.settled_by(votes_)) return least;
   // Partial effects of other commands block nobody, so their votes are waited for.
   if (!command_.acquires()) return std::nullopt;
   auto longest = least;

@@ -475,6 +475,38 @@ TEST_CASE_METHOD(quorum_fixture, "a question waits for the others as long again 
   CHECK(asked.value()->id == "stranger:1");
 }
 
+TEST_CASE_METHOD(quorum_fixture,
+                 "a question about the holder waits while the missing answers may give one a majority") {
+  call<std::optional<lock_holder>> asked;
+  locks->ask().holder(std::make_shared<const detail::lock_keys>(detail::red_plain_lock, "a"),
+                      [asked](const auto& answer) { asked.answer(answer.failed, answer.value); });
+  run();
+  for (const std::size_t n : {0, 1, 3}) nodes[n]->hold("a", "stranger:1", clock.now() + 20s);
+  nodes[2]->hold("a", "other:1", clock.now() + 20s);
+  answer({0, 1, 2});
+  advance(100ms);
+  CHECK(asked.waits());
+  answer({3});
+  advance(200ms);
+  REQUIRE(asked.value());
+  CHECK(asked.value()->id == "stranger:1");
+}
+
+TEST_CASE_METHOD(quorum_fixture,
+                 "a question about the holder does not wait for a primary that can give nobody a majority") {
+  call<std::optional<lock_holder>> asked;
+  locks->ask().holder(std::make_shared<const detail::lock_keys>(detail::red_plain_lock, "a"),
+                      [asked](const auto& answer) { asked.answer(answer.failed, answer.value); });
+  run();
+  for (const std::size_t n : {0, 1, 2, 3}) nodes[n]->hold("a", "holder:" + std::to_string(n), clock.now() + 20s);
+  answer({0, 1, 2});
+  advance(100ms);
+  CHECK(asked.waits());
+  answer({3});
+  advance(200ms);
+  CHECK_FALSE(asked.value());
+}
+
 TEST_CASE_METHOD(quorum_fixture, "a slow primary that has forgotten a script is not sent its text behind the release") {
   unlock(granted("a"));
   answer_all();
