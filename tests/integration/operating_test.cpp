@@ -9,6 +9,7 @@
 #include <iterator>
 #include <memory>
 
+#include "integration/cluster_world.hpp"
 #include "integration/world.hpp"
 #include "support/temp_folder.hpp"
 
@@ -46,20 +47,27 @@ std::string run_shell(const std::string& script) {
 /// A shell whose redis-cli talks to the test's server.
 class shell {
  public:
-  explicit shell(const world& w) {
+  explicit shell(const world& w) : shell("-s '" + w.server.socket_path() + '\'') {}
+  explicit shell(const std::string& options) {
     write("where", "command -v redis-cli");
     auto real = run_shell(folder_.path() + "/where");
     if (real.empty()) skip("no redis-cli");
     real.pop_back();
-    write("redis-cli", "exec '" + real + "' -s '" + w.server.socket_path() + "' \"$@\"");
+    write("redis-cli", "exec '" + real + "' " + options + " \"$@\"");
     REQUIRE(::chmod((folder_.path() + "/redis-cli").c_str(), 0700) == 0);
   }
 
   /// What all blocks of those names print, one pasted after the other.
   template <class... Names>
   std::string paste(const Names&... names) const {
+    return paste_for("orders:42", names...);
+  }
+  /// The same for another lock than that of the page.
+  template <class... Names>
+  std::string paste_for(const std::string& lock, const Names&... names) const {
     std::string text = "PATH='" + folder_.path() + "':\"$PATH\"\n";
     for (const auto& name : {std::string(names)...}) text += block_of_the_pages(name) + '\n';
+    if (const auto at = text.find("LOCK=orders:42\n"); at != text.npos) text.replace(at, 14, "LOCK='" + lock + '\'');
     write("pasted", text);
     return run_shell(folder_.path() + "/pasted");
   }
@@ -185,6 +193,42 @@ TEST_CASE("the operating page's commands find holder and waiters, and wake them 
   CHECK(contains(watch, "maxmemory-policy\nnoeviction\n"));
   CHECK(contains(watch, "evicted_keys:0"));
   CHECK(contains(watch, "aof_enabled:0"));
+}
+
+TEST_CASE("the incident page's commands free a lock whose name has a brace, and wake its waiters") {
+  world w;
+  const shell sh(w);
+  auto redis = w.make([](config& c) { c.poll_cap = 60s; });
+  for (const std::string name : {"{orders}:42", "orders:{42", "}{"}) {
+    INFO(name);
+    auto held = w.run(redis.mutex(name).lock({.ttl = 60s}));
+    started<lease> waiter(w, redis.mutex(name).lock());
+    w.until([&] { return w.eye("PUBSUB", "NUMSUB", "redisson_lock__channel:" + name).strings().at(1) == "1"; });
+    CHECK(sh.paste_for(name, "who holds").starts_with(held.id() + "\n1\n"));
+    CHECK(sh.paste_for(name, "who holds", "free").ends_with("\n1\n"));
+    w.until([&] { return waiter.succeeded(); });
+    CHECK(w.code_of(held.unlock()) == errc::lost);
+    w.run(waiter.answer->value().unlock());
+  }
+}
+
+TEST_CASE("the incident page's commands free a lock of a cluster from any node, and wake its waiters") {
+  cluster_world w;
+  auto redis = w.make([](config& c) { c.poll_cap = 60s; });
+  for (const auto n : w.rig.primaries()) {
+    const shell sh("-c -h 127.0.0.1 -p " + std::to_string(w.rig.node(n).port()));
+    for (const std::string name : {"orders:42", "{orders}:42"}) {
+      INFO(name << " by node " << n);
+      auto held = w.run(redis.mutex(name).lock({.ttl = 60s}));
+      started<lease> waiter(w, redis.mutex(name).lock());
+      w.until([&] { return w.awaited(name); });
+      CHECK(sh.paste_for(name, "who holds").starts_with(held.id() + "\n1\n"));
+      CHECK(sh.paste_for(name, "who holds", "free").ends_with("\n1\n"));
+      w.until([&] { return waiter.succeeded(); });
+      CHECK(w.code_of(held.unlock()) == errc::lost);
+      w.run(waiter.answer->value().unlock());
+    }
+  }
 }
 
 TEST_CASE("the operating page's rotation leaves no time without a password") {
