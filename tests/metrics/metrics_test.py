@@ -148,7 +148,7 @@ def queries(root):
             yield f"dashboard.json: {panel['title']}", expr
     rules = (root / "docs/monitoring/alerts.yml").read_text(encoding="utf-8")
     found = re.findall(r"- alert: (\w+)\n(?: +#.*\n)* +expr: (?:>-\n)?((?:.|\n)*?)\n +(?:for|labels):", rules)
-    assert len(found) == 5, found
+    assert len(found) == rules.count("- alert:") > 0, found
     for alert, expr in found:
         yield f"alerts.yml: {alert}", expr
 
