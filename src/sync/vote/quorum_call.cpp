@@ -14,6 +14,9 @@
 namespace holdfast::detail {
 namespace {
 
+/// A busy machine may keep a server or this process from running for so long.
+constexpr auto hiccup = milliseconds(10);
+
 constexpr auto every_copy = [](std::size_t) { return true; };
 
 outcome not_asked() { return {.error = errc::unreachable, .reply = {}, .detail = "it was not asked any more"}; }
@@ -230,8 +233,9 @@ void quorum_call::tell_if_decided() {
 // partial grant must be given back, and a question is answered best by all primaries. If the missing votes would
 // decide, the call waits for them until its timeout: also if a majority names different holders. A primary in an outage
 // is skipped, because it cannot answer. The exception is a lock that another caller has in part: our own partial grants
-// block that caller. Then each primary gets twice its last response time. A primary that was silent last time is
-// skipped once a majority has answered.
+// block that caller. Then each primary gets twice its last response time, and the time of one hiccup: else a primary
+// that is late once would refuse a lock that a majority has free. A primary that was silent last time is skipped once a
+// majority has answered.
 std::optional<nanoseconds> quorum_call::silence_limit(const vote_count& count) const {
   const auto least = std::max<nanoseconds>(2 * (time_.now() - began_), milliseconds(1));
   if (count.decided() && command_.settled_by(votes_)) return least;
@@ -245,7 +249,7 @@ std::optional<nanoseconds> quorum_call::silence_limit(const vote_count& count) c
     // The last response time predicts nothing while a connection is being checked, or made again after it was idle.
     const bool predictable = last && (silent_before ? count.answered() : to_.primary(n).answering(command_.key()));
     if (!count.disputed() || !predictable) return std::nullopt;
-    longest = std::max(longest, 2 * *last);
+    if (!silent_before) longest = std::max(longest, 2 * *last + hiccup);
   }
   return longest;
 }

@@ -181,6 +181,38 @@ TEST_CASE_METHOD(quorum_fixture, "a primary that is slower than the others is wa
   CHECK(c.granted());
 }
 
+TEST_CASE_METHOD(quorum_fixture, "a try is not refused because the primary that decides is late once") {
+  const auto first = lock("a");
+  clock.skip(1ms);
+  answer_all();
+  unlock(first);
+  answer_all();
+  for (const std::size_t n : {0, 1}) nodes[n]->hold("a", "stranger:1", clock.now() + 20s);
+  const auto c = try_lock("a");
+  clock.skip(1ms);
+  answer({0, 1, 2, 3});
+  advance(8ms);
+  answer({4});
+  CHECK(c.granted());
+}
+
+TEST_CASE_METHOD(quorum_fixture,
+                 "a try that has half of the votes gives them back when the last primary stays silent") {
+  const auto first = lock("a");
+  clock.skip(1ms);
+  answer_all();
+  unlock(first);
+  answer_all();
+  for (const std::size_t n : {0, 1}) nodes[n]->hold("a", "stranger:1", clock.now() + 20s);
+  const auto c = try_lock("a");
+  clock.skip(1ms);
+  answer({0, 1, 2, 3});
+  advance(20ms);
+  CHECK(c.refused());
+  answer_all();
+  CHECK(where("a") == "AB");
+}
+
 TEST_CASE_METHOD(quorum_fixture,
                  "a primary whose connection does not answer at present may take longer than its last answer did") {
   const auto first = lock("a");
