@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: BSL-1.0
+"""The other libraries: how each is fetched from its registry, and the command of its agent."""
+import shutil
+from pathlib import Path
+
+from optional_tools import fetch, skip
+
+HERE = Path(__file__).resolve().parent
+
+
+def need(*programs):
+    for program in programs:
+        if not shutil.which(program):
+            skip(f"no {program} in PATH")
+
+
+def redisson(version, folder):
+    need("java", "mvn")
+    fetch(f"Redisson {version} from Maven", "mvn", "--quiet", "--batch-mode", "--file", str(HERE / "redisson" / "pom.xml"),
+          f"-Dredisson={version}", f"-Dout={folder}", "compile", "dependency:copy-dependencies")
+    return ["java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m",
+            "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-classpath", f"{folder}/classes:{folder}/dependency/*",
+            "RedissonAgent"]
+
+
+def command(library, folder):
+    name, _, version = library.partition("-")
+    return {"redisson": redisson}[name](version, folder)

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: BSL-1.0
+"""Servers of a test, and the locks on them."""
+import itertools
+import socket
+import subprocess
+import threading
+import time
+
+LIMIT = 120  # seconds: for what must come, on however busy a machine
+
+
+def wait_for(event, condition):
+    end = time.monotonic() + LIMIT
+    while not (found := condition()):
+        assert time.monotonic() < end, f"never: {event}"
+        time.sleep(0.01)
+    return found
+
+
+class Link:
+    """A connection that shares nothing with the libraries."""
+
+    def __init__(self, port):
+        self.socket = socket.create_connection(("127.0.0.1", int(port)), timeout=LIMIT)
+        self.file = self.socket.makefile("rb")
+
+    def __call__(self, *words):
+        packed = [word if isinstance(word, bytes) else str(word).encode() for word in words]
+        self.socket.sendall(b"*%d\r\n" % len(packed) + b"".join(b"$%d\r\n%s\r\n" % (len(w), w) for w in packed))
+        return self.read()
+
+    def read(self):
+        line = self.file.readline()
+        kind, rest = line[:1], line[1:].rstrip()
+        if kind in (b"+", b"-"):
+            return rest.decode()
+        if kind == b":":
+            return int(rest)
+        if kind == b"$":
+            return None if rest == b"-1" else self.file.read(int(rest) + 2)[:-2]
+        assert kind == b"*", f"Redis answers {line!r}"
+        return [self.read() for _ in range(int(rest))]
+
+    def close(self):
+        self.file.close()
+        self.socket.close()
+
+
+class Servers:
+    """The program that starts them. They end with it."""
+
+    def __init__(self, program, log):
+        self.one_at_a_time = threading.Lock()
+        self.process = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                        stderr=open(log, "a", encoding="utf-8"))
+
+    def ask(self, *words):
+        with self.one_at_a_time:
+            self.process.stdin.write(" ".join(map(str, words)) + "\n")
+            self.process.stdin.flush()
+            reply = self.process.stdout.readline().split()
+        assert reply and reply != ["error"], f"no servers for {words}"
+        return reply
+
+    def end(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+class Place:
+    """Where locks live, and the terms on which an agent's client uses it."""
+
+    def __init__(self, name, topology, ports, ttl=30_000, poll=60_000, pubsub="auto"):
+        self.name, self.topology, self.ports = name, topology, ports
+        self.ttl, self.poll, self.pubsub = ttl, poll, pubsub
+        self.numbers = itertools.count(1)
+
+    def terms(self):
+        return self.topology, ",".join(f"127.0.0.1:{port}" for port in self.ports), self.ttl, self.poll, self.pubsub
+
+    def lock(self, kind, name=None):
+        return Lock(self, kind, name or f"{self.name}:{next(self.numbers)}")
+
+    def servers(self):
+        """The ports of the servers that may have the lock."""
+        if self.topology != "sentinel":
+            return self.ports
+        sentinel = Link(self.ports[0])
+        primary = sentinel("SENTINEL", "GET-MASTER-ADDR-BY-NAME", "mymaster")[1]
+        sentinel.close()
+        return [primary.decode()]
+
+    def ask(self, *words):
+        """The answers of all servers that live."""
+        replies = []
+        for port in self.servers():
+            try:
+                link = Link(port)
+            except ConnectionRefusedError:
+                continue
+            replies.append(link(*words))
+            link.close()
+        return replies
+
+
+class Lock:
+    """A name of one kind, as both sides use it."""
+
+    def __init__(self, place, kind, name):
+        self.place, self.kind, self.name = place, kind, name
+        self.keys = [name + ":1", name + ":2"] if kind == "multi" else [name]
+
+    def channel(self):
+        key = self.keys[0]
+        return "redisson_lock__channel:" + (key if "{" in key else "{" + key + "}")
+
+    def waiters(self, verb):
+        """How many clients subscribe: NUMSUB counts SUBSCRIBE, SHARDNUMSUB counts SSUBSCRIBE."""
+        replies = self.place.ask("PUBSUB", verb, self.channel())
+        return sum(reply[1] for reply in replies if isinstance(reply, list))
+
+    def wait_for_waiter(self):
+        wait_for("a waiter that subscribes", lambda: self.waiters("NUMSUB") + self.waiters("SHARDNUMSUB"))
+
+    def hold_count(self):
+        """The sum of all fields of the hash."""
+        replies = self.place.ask("HVALS", self.keys[0])
+        return sum(int(value) for reply in replies if isinstance(reply, list) for value in reply)
+
+    def free(self):
+        return not any(reply == 1 for key in self.keys for reply in self.place.ask("EXISTS", key))
+
+    def wait_until_free(self):
+        wait_for("a key that is gone", self.free)
