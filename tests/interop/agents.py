@@ -82,8 +82,9 @@ class Agent:
 class Side:
     """One of two libraries: an agent that lives, and one that a row may stop or kill."""
 
-    def __init__(self, name, command, folder):
-        self.name = name
+    def __init__(self, name, command, folder, ours=False, renews=False):
+        self.name, self.ours = name, ours
+        self.renews = ours or renews  # by itself; else by command
         self.agent = Agent(command, folder / f"{name}.log")
         self.victim = Agent(command, folder / f"{name}.victim.log")
 
@@ -111,7 +112,13 @@ class Owner:
 
     def lock(self, ttl="-"):
         """The fencing token, or None."""
-        return granted(self.ask("lock", ttl))
+        return self.granted(self.begin("lock", ttl))
+
+    @staticmethod
+    def granted(waiting):
+        word, *token = waiting.result(LIMIT).split()
+        assert word == "ok", waiting.result()
+        return int(token[0]) if token else None
 
     def try_lock(self, ttl="-"):
         """ok or busy; again as long as the servers do not answer in time."""
@@ -134,8 +141,3 @@ class Owner:
         assert reply in ("yes", "no"), reply
         return reply == "yes"
 
-
-def granted(reply):
-    word, *token = reply.split()
-    assert word == "ok", reply
-    return int(token[0]) if token else None

@@ -214,11 +214,10 @@ class agent {
   }
 
   static holdfast::mutex mutex(const holdfast::client& client, const command& c, holdfast::owner owner) {
-    if (c.kind() == "mutex") return client.mutex(c.name(), owner);
     if (c.kind() == "fenced") return client.fenced_mutex(c.name(), owner);
     if (c.kind() == "simple") return client.simple_mutex(c.name(), owner);
     if (c.kind() == "red") return client.red_lock(c.name(), owner, holdfast::reentrancy::not_reentrant);
-    throw std::invalid_argument("unknown kind");
+    return client.mutex(c.name(), owner);  // also beside another kind of Redisson's
   }
 
   // connect PLACE one|sentinel|cluster|several HOSTS TTL POLL PUBSUB

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
-// interop_servers: servers for a test that is no C++ program. Reads a command a line, answers with a line. The servers
-// end with the input. Exit status 77: there is no Redis server.
+// interop_servers: servers for a test that is no C++ program. Prints `ready`, then answers each line of its input by
+// a line. The servers end with the input. Exit status 77: there is no Redis server.
 //
 //   one               port of a server of its own
 //   several COUNT     ports of so many of them
 //   sentinel          ports of three sentinels, which watch `mymaster` and its two replicas
 //   cluster           ports of three primaries and their replicas
-//   failover          ok, when the sentinels have made another server the primary
+//   failover          ok, when another server is the primary, and has two replicas
 //   kill PORT         ok, when this server of `one` or `several` is dead
 #include <deque>
 #include <exception>
@@ -61,10 +61,11 @@ class servers {
     return ports;
   }
 
-  // Both replicas have everything first: the test is about clients, not about a loss by asynchronous replication.
+  // Both replicas have everything, before and after: the test is about clients, not about asynchronous replication.
   std::string fail_over() {
     sentinel_.value().replicate();
     sentinel_->fail_over();
+    sentinel_->mend();
     return "ok";
   }
 
@@ -86,6 +87,7 @@ class servers {
 
 int main() {
   if (!real_redis::available()) return 77;
+  std::cout << "ready" << std::endl;
   servers all;
   for (std::string line; std::getline(std::cin, line);) {
     try {

@@ -6,6 +6,8 @@ import subprocess
 import threading
 import time
 
+from optional_tools import skip
+
 LIMIT = 120  # seconds: for what must come, on however busy a machine
 
 
@@ -53,6 +55,8 @@ class Servers:
         self.one_at_a_time = threading.Lock()
         self.process = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                                         stderr=open(log, "a", encoding="utf-8"))
+        if not self.process.stdout.readline():
+            skip("no Redis server")
 
     def ask(self, *words):
         with self.one_at_a_time:
@@ -70,8 +74,8 @@ class Servers:
 class Place:
     """Where locks live, and the terms on which an agent's client uses it."""
 
-    def __init__(self, name, topology, ports, ttl=30_000, poll=60_000, pubsub="auto"):
-        self.name, self.topology, self.ports = name, topology, ports
+    def __init__(self, rig, name, topology, ports, ttl=30_000, poll=60_000, pubsub="auto"):
+        self.rig, self.name, self.topology, self.ports = rig, name, topology, ports
         self.ttl, self.poll, self.pubsub = ttl, poll, pubsub
         self.numbers = itertools.count(1)
 
@@ -103,6 +107,28 @@ class Place:
         return replies
 
 
+class Places:
+    """All of them, on servers that are started when a row first needs them."""
+
+    def __init__(self, rig):
+        self.rig, self.known, self.ports, self.one_at_a_time = rig, {}, {}, threading.Lock()
+
+    def __getitem__(self, name):
+        with self.one_at_a_time:
+            if name not in self.known:
+                self.known[name] = self.make(name)
+            return self.known[name]
+
+    def make(self, name):
+        servers, *words = {"one": ("one",), "quick": ("one",), "sentinel": ("sentinel",), "three": ("several", 3),
+                           "five": ("several", 5)}.get(name, ("cluster",))
+        if (servers, *words) not in self.ports:
+            self.ports[servers, *words] = self.rig.ask(servers, *words)
+        terms = {"quick": {"ttl": 6_000, "poll": 1_000}, "cluster-both": {"pubsub": "both"},
+                 "cluster-classic": {"pubsub": "classic", "ttl": 6_000, "poll": 1_000}}.get(name, {})
+        return Place(self.rig, name, servers, self.ports[servers, *words], **terms)
+
+
 class Lock:
     """A name of one kind, as both sides use it."""
 
@@ -110,13 +136,10 @@ class Lock:
         self.place, self.kind, self.name = place, kind, name
         self.keys = [name + ":1", name + ":2"] if kind == "multi" else [name]
 
-    def channel(self):
-        key = self.keys[0]
-        return "redisson_lock__channel:" + (key if "{" in key else "{" + key + "}")
-
     def waiters(self, verb):
         """How many clients subscribe: NUMSUB counts SUBSCRIBE, SHARDNUMSUB counts SSUBSCRIBE."""
-        replies = self.place.ask("PUBSUB", verb, self.channel())
+        channels = ["redisson_lock__channel:" + (key if "{" in key else "{" + key + "}") for key in self.keys]
+        replies = [reply for channel in channels for reply in self.place.ask("PUBSUB", verb, channel)]
         return sum(reply[1] for reply in replies if isinstance(reply, list))
 
     def wait_for_waiter(self):

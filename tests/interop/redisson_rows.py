@@ -1,7 +1,18 @@
 # SPDX-License-Identifier: BSL-1.0
-"""What holds between holdfast and Redisson on one name. A row is a sentence about {a} and {b}, and a script of both."""
+"""What holds between holdfast and Redisson on one name."""
+import signal
+import time
 
-KINDS = ("mutex", "fenced", "multi")
+from agents import Owner
+from places import wait_for
+from rows import BOTH, OURS_FIRST, THEIRS_FIRST, Row, Skipped, ends, renews
+
+ALL = ("mutex", "fenced", "multi")
+COUNTED = ("mutex", "fenced")
+EVERYWHERE = ("one", "sentinel", "cluster", "cluster-both")
+ANY_BYTES = ("{", "}", "{}", "}{", "a{b", "a}b", "{a}{b}", "{{a}}", "a{}b", "{a", "a b", "a\nb", "a\r\nb", "\t", "\0", "'\"",
+             "\\", "%41", "+", "*", "?[a]", "ü", "日本", "🔒", "\ufeff", "x" * 5000, "redisson_lock__channel:{a}")
+ONE_TAG = ("{a}", "a{b}c", "{a}:42", "{a}\0", "ü{日本}🔒", "a b", "a\nb", "x" * 5000)
 
 
 def wakes(a, b, lock):
@@ -11,12 +22,144 @@ def wakes(a, b, lock):
     waiting = waiter.begin("lock", "-")
     lock.wait_for_waiter()
     assert holder.unlock()
-    assert waiting.result(60).startswith("ok")
+    waiter.granted(waiting)
     assert a.owner(lock).try_lock() == "busy"
     assert waiter.unlock()
     lock.wait_until_free()
 
 
-ROWS = [
-    ("{b} waits while {a} holds, and the release wakes it", wakes, KINDS, ("one",)),
+def any_name(a, b, lock):
+    for name in ONE_TAG if lock.place.topology == "cluster" else ANY_BYTES:
+        try:
+            wakes(a, b, lock.place.lock(lock.kind, lock.name + name))
+        except AssertionError as failure:
+            raise AssertionError(f"{name!r}: {failure}") from failure
+
+
+def counts(a, b, lock):
+    holder = a.owner(lock)
+    for _ in range(3):
+        holder.lock()
+    wait_for("a count of 3", lambda: lock.hold_count() == 3)
+    for _ in range(2):
+        assert holder.unlock()
+        assert b.owner(lock).try_lock() == "busy"
+    assert holder.unlock()
+    waiter = b.owner(lock)
+    waiter.lock()
+    assert waiter.unlock()
+
+
+def one_order(a, b, lock):
+    tokens = []
+    for _ in range(25):
+        for side in (a, b):
+            owner = side.owner(lock)
+            tokens.append(owner.lock())
+            assert owner.unlock()
+    assert tokens == sorted(set(tokens)), tokens
+
+
+def forced(a, b, lock):
+    holder, waiter = a.owner(lock), a.owner(lock)
+    holder.lock()
+    waiting = waiter.begin("lock", "-")
+    lock.wait_for_waiter()
+    assert b.owner(lock).force(), "there was a hold"
+    waiter.granted(waiting)
+    assert not holder.unlock()
+    assert b.owner(lock).try_lock() == "busy"
+    assert waiter.unlock()
+    assert not b.owner(lock).force(), "there was none"
+
+
+def killed(a, b, lock):
+    with a.victim.alone:
+        Owner(a.victim, lock).lock()
+        waiter = b.owner(lock)
+        waiting = waiter.begin("lock", "-")
+        lock.wait_for_waiter()
+        a.victim.kill()
+    waiter.granted(waiting)
+    assert waiter.unlock()
+
+
+def paused(a, b, lock):
+    with a.victim.alone:
+        holder, waiter = Owner(a.victim, lock), b.owner(lock)
+        holder.lock()
+        waiting = waiter.begin("lock", "-")
+        lock.wait_for_waiter()
+        a.victim.signal(signal.SIGSTOP)
+        try:
+            waiter.granted(waiting)
+        finally:
+            a.victim.signal(signal.SIGCONT)
+        assert not holder.unlock()
+    assert a.owner(lock).try_lock() == "busy", "a late unlock freed the lock of another"
+    assert waiter.unlock()
+    lock.wait_until_free()
+
+
+def asks_again(a, b, lock):
+    """A spin lock neither publishes nor subscribes."""
+    holder, waiter = a.owner(lock), b.owner(lock)
+    holder.lock()
+    waiting = waiter.begin("lock", "-")
+    time.sleep(0.2)
+    assert not waiting.done()
+    assert holder.unlock()
+    waiter.granted(waiting)
+    assert waiter.unlock()
+
+
+def other_messages(a, b, lock):
+    if not isinstance(lock.place.ask("PUBSUB", "SHARDNUMSUB")[0], list):
+        raise Skipped("this server has no sharded messages")
+    holder, waiter = a.owner(lock), b.owner(lock)
+    holder.lock()
+    waiting = waiter.begin("lock", "-")
+    lock.wait_for_waiter()
+    assert lock.waiters("NUMSUB" if b.ours else "SHARDNUMSUB") > 0
+    assert lock.waiters("SHARDNUMSUB" if b.ours else "NUMSUB") == 0
+    assert holder.unlock()
+    waiter.granted(waiting)
+    assert waiter.unlock()
+
+
+def failover(a, b, lock):
+    """All locks live through one failover."""
+    holds = []
+    for kind in ALL:
+        for first, second in ((a, b), (b, a)):
+            each = lock.place.lock(kind)
+            holder, waiter = first.owner(each), second.owner(each)
+            holder.lock()
+            holds.append((each, holder, waiter, waiter.begin("lock", "-"), second.owner(each)))
+            each.wait_for_waiter()
+    assert lock.place.rig.ask("failover") == ["ok"]
+    for each, holder, waiter, waiting, another in holds:
+        assert another.try_lock() == "busy"
+        assert not waiting.done()
+        each.wait_for_waiter()
+        assert holder.unlock()
+        waiter.granted(waiting)
+        assert waiter.unlock()
+
+
+TABLE = [
+    Row("{a} renews over three TTLs, and {b} stays outside", renews, ALL, ("quick",)),
+    Row("{b} waits while {a} holds, and the release wakes it", wakes, ALL, EVERYWHERE),
+    Row("{a} locks again what it holds, and {b} stays outside until the last unlock", counts, COUNTED, ("one", "cluster")),
+    Row("{b} gets the lock when {a}'s lease ends, and {a}'s unlock says so", ends, ALL, ("one",)),
+    Row("{b} breaks the hold of {a} by force, which wakes {a}'s waiter", forced, COUNTED, EVERYWHERE),
+    Row("{b} gets the lock of a process of {a} that was killed", killed, COUNTED, ("quick",)),
+    Row("a process of {a} that was paused beyond its lease leaves the lock to {b}", paused, COUNTED, ("quick",)),
+    Row("tokens grow in one order over {a} and {b}", one_order, ("fenced",), ("one", "sentinel", "cluster"), OURS_FIRST),
+    Row("a name of any bytes is one lock for {a} and {b}", any_name, COUNTED, ("one", "cluster")),
+    Row("a spin lock of {b} waits for {a}", asks_again, ("spin",), ("quick",), OURS_FIRST),
+    Row("a mutex of {b} waits for a spin lock of {a}", asks_again, ("spin",), ("quick",), THEIRS_FIRST),
+    Row("with classic messages {a} does not wake {b}, which asks again", other_messages, COUNTED, ("cluster-classic",)),
+    Row("a failover leaves each lock to its holder, of {a} or of {b}", failover, ("mutex",), ("sentinel",), OURS_FIRST, (2,)),
 ]
+STRESS = [(kind, place) for kind in ALL for place in ("one", "cluster")]

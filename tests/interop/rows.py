@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: BSL-1.0
+"""The shape of a table of rows, and scripts that more than one table has.
+
+A row is a sentence about two sides {a} and {b}, and a script of both: a function of a, b and a lock. It is played for
+each kind and place, and with the sides changed over unless it says otherwise."""
+import itertools
+import time
+from typing import Callable, NamedTuple
+
+BOTH, OURS_FIRST, THEIRS_FIRST = "both", "ours first", "theirs first"
+
+
+class Skipped(Exception):
+    """This row cannot be played here."""
+
+
+class Row(NamedTuple):
+    sentence: str
+    script: Callable
+    kinds: tuple
+    places: tuple
+    ways: str = BOTH
+    phases: tuple = (1,)  # rows of one phase are played side by side
+
+
+class Case(NamedTuple):
+    sentence: str
+    script: Callable
+    sides: tuple
+    kind: str
+    place: str
+
+    def __str__(self):
+        return f"{self.sentence} ({self.kind}, {self.place})"
+
+
+def cases(table, phase, us, them):
+    for row in table:
+        ways = {BOTH: ((us, them), (them, us)), OURS_FIRST: ((us, them),), THEIRS_FIRST: ((them, us),)}[row.ways]
+        for sides, kind, place in itertools.product(ways, row.kinds, row.places) if phase in row.phases else ():
+            yield Case(row.sentence.format(a=sides[0].name, b=sides[1].name), row.script, sides, kind, place)
+
+
+def renews(a, b, lock):
+    """The place's TTL is short. It is long enough for a machine that stands still for two seconds."""
+    holder, waiter = a.owner(lock), b.owner(lock)
+    holder.lock()
+    end = time.monotonic() + 3 * lock.place.ttl / 1000
+    waiting = waiter.begin("lock", "-")
+    while time.monotonic() < end:
+        assert not waiting.done(), "the waiter got a lock that is held"
+        time.sleep(lock.place.ttl / 3000)
+        if not a.renews:
+            assert holder.renew(lock.place.ttl) == "ok"
+    assert holder.unlock()
+    waiter.granted(waiting)
+    assert waiter.unlock()
+
+
+def ends(a, b, lock):
+    lease = 3_000
+    holder, waiter = a.owner(lock), b.owner(lock)
+    began = time.monotonic()
+    holder.lock(lease)
+    waiter.granted(waiter.begin("lock", "-"))
+    assert time.monotonic() - began > 0.95 * lease / 1000, "the lease was cut"
+    assert not holder.unlock(), "an unlock after the lease is no success"
+    assert a.owner(lock).try_lock() == "busy", "a late unlock freed the lock of another"
+    assert waiter.unlock()
+    lock.wait_until_free()
+
+
+def stress(a, b, lock, witness, rounds, milliseconds):
+    """Two owners of each side count up a number in a file. Returns how often."""
+    tokens_file = witness.with_name(witness.name + ".tokens")
+    tokens_file.unlink(missing_ok=True)
+    witness.write_text("0", encoding="utf-8")
+    lasting = [side.owner(lock).begin("stress", "-", rounds, milliseconds, witness) for side in (a, a, b, b)]
+    limit = milliseconds / 1000 + 120
+    done = [reply.split() for reply in (future.result(limit) for future in lasting)]
+    assert all(words[0] == "ok" for words in done), done
+    counted, total = int(witness.read_text(encoding="utf-8")), sum(int(words[1]) for words in done)
+    assert counted == total, f"two held it at once: {counted} of {total}"
+    if lock.kind == "fenced":
+        tokens = [int(line) for line in tokens_file.read_text(encoding="utf-8").split()]
+        assert tokens == sorted(set(tokens)) and len(tokens) == total, "a token came twice, or late"
+    lock.wait_until_free()
+    return [int(words[1]) for words in done]
