@@ -5,7 +5,7 @@ import time
 
 from agents import Owner
 from places import wait_for
-from rows import BOTH, OURS_FIRST, THEIRS_FIRST, Row, Skipped, ends, renews
+from rows import OURS_FIRST, THEIRS_FIRST, Row, Skipped, ends, renews
 
 ALL = ("mutex", "fenced", "multi")
 COUNTED = ("mutex", "fenced")
@@ -102,7 +102,7 @@ def paused(a, b, lock):
 
 
 def asks_again(a, b, lock):
-    """A spin lock neither publishes nor subscribes."""
+    """A spin lock neither publishes nor subscribes, and a fair lock has channels of its own."""
     holder, waiter = a.owner(lock), b.owner(lock)
     holder.lock()
     waiting = waiter.begin("lock", "-")
@@ -127,6 +127,64 @@ def other_messages(a, b, lock):
     assert waiter.unlock()
 
 
+def data(b, lock):
+    """What Redisson's object of this name has."""
+    return b.owner(lock).ask("look")
+
+
+def other_kind_keeps_out(a, b, lock):
+    """No lock of ours, though it is somebody's: it is waited for, and left alone."""
+    holder, other = a.owner(lock), b.owner(lock)
+    assert holder.try_lock() == "ok"
+    assert other.try_lock() == "busy"
+    assert other.ask("holder") == "corrupt" and other.ask("force") == "corrupt"
+    assert b.owner(lock.place.lock("simple", lock.name)).ask("try", "-") == "corrupt"
+    assert holder.unlock()
+    other.lock()
+    assert other.unlock()
+
+
+def other_kind_comes_in(a, b, lock):
+    """The hash has no field `mode`: it is free for a read-write lock."""
+    holder, other = a.owner(lock), b.owner(lock)
+    holder.lock()
+    assert other.try_lock() == "ok", "the names of a mutex and of a read-write lock do not exclude each other"
+    wait_for("a renewal that finds the other's field", lambda: all(len(fields) == 4 for fields in
+                                                                   lock.place.ask("HGETALL", lock.name)))
+    assert not holder.unlock()
+    assert other.unlock()
+    lock.wait_until_free()
+
+
+def data_is_left_alone(a, b, lock):
+    a.owner(lock).ask("use")
+    before, other, simple = data(a, lock), b.owner(lock), b.owner(lock.place.lock("simple", lock.name))
+    assert [other.ask("try", "-"), other.ask("lock", "-"), other.ask("holder"), other.ask("force"),
+            simple.ask("try", "-"), simple.ask("lock", "-")] == ["corrupt"] * 6
+    assert data(a, lock) == before and not before.startswith("error")
+
+
+def data_is_refused(a, b, lock):
+    holder = a.owner(lock)
+    holder.lock()
+    reply = b.owner(lock).ask("use")
+    assert reply == "no" if lock.kind == "latch" else "WRONGTYPE" in reply, reply
+    assert "WRONGTYPE" in data(b, lock)
+    assert holder.unlock()
+    lock.wait_until_free()
+
+
+def data_ends_the_lease(a, b, lock):
+    holder = a.owner(lock)
+    holder.lock()
+    assert b.owner(lock).ask("use") == "ok"
+    if lock.kind == "map":
+        wait_for("a renewal that finds the data", lambda: lock.place.ask("HLEN", lock.name) == [1])
+    assert holder.ask("unlock") in ("lost", "corrupt"), "a renewal finds out, or the unlock"
+    assert data(b, lock) == "data"
+    assert lock.place.ask("PTTL", lock.name)[0] > 0 if lock.kind == "map" else True, "the map has our TTL"
+
+
 def failover(a, b, lock):
     """All locks live through one failover."""
     holds = []
@@ -147,6 +205,8 @@ def failover(a, b, lock):
         assert waiter.unlock()
 
 
+READ_WRITE = ("read", "write")
+DATA = ("semaphore", "latch", "bucket", "map")
 TABLE = [
     Row("{a} renews over three TTLs, and {b} stays outside", renews, ALL, ("quick",)),
     Row("{b} waits while {a} holds, and the release wakes it", wakes, ALL, EVERYWHERE),
@@ -157,9 +217,13 @@ TABLE = [
     Row("a process of {a} that was paused beyond its lease leaves the lock to {b}", paused, COUNTED, ("quick",)),
     Row("tokens grow in one order over {a} and {b}", one_order, ("fenced",), ("one", "sentinel", "cluster"), OURS_FIRST),
     Row("a name of any bytes is one lock for {a} and {b}", any_name, COUNTED, ("one", "cluster")),
-    Row("a spin lock of {b} waits for {a}", asks_again, ("spin",), ("quick",), OURS_FIRST),
-    Row("a mutex of {b} waits for a spin lock of {a}", asks_again, ("spin",), ("quick",), THEIRS_FIRST),
+    Row("{b} waits for {a} without a message", asks_again, ("spin", "fair"), ("quick",)),
     Row("with classic messages {a} does not wake {b}, which asks again", other_messages, COUNTED, ("cluster-classic",)),
+    Row("a mutex of {b} waits for a read-write lock of {a}", other_kind_keeps_out, READ_WRITE, ("quick",), THEIRS_FIRST),
+    Row("a read-write lock of {b} ends a lease of {a}", other_kind_comes_in, READ_WRITE, ("quick",), OURS_FIRST),
+    Row("a mutex of {b} leaves data of {a} alone", data_is_left_alone, DATA, ("quick",), THEIRS_FIRST),
+    Row("a lease of {a} keeps out data of {b}", data_is_refused, ("semaphore", "latch"), ("quick",), OURS_FIRST),
+    Row("data of {b} ends a lease of {a}", data_ends_the_lease, ("bucket", "map"), ("quick",), OURS_FIRST),
     Row("a failover leaves each lock to its holder, of {a} or of {b}", failover, ("mutex",), ("sentinel",), OURS_FIRST, (2,)),
 ]
 STRESS = [(kind, place) for kind in ALL for place in ("one", "cluster")]
