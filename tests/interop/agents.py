@@ -82,14 +82,20 @@ class Agent:
 class Side:
     """One of two libraries: an agent that lives, and one that a row may stop or kill."""
 
-    def __init__(self, name, command, folder, ours=False, renews=False):
+    def __init__(self, name, command, folder, ours=False, renews=True, reports=True):
         self.name, self.ours = name, ours
-        self.renews = ours or renews  # by itself; else by command
-        self.agent = Agent(command, folder / f"{name}.log")
-        self.victim = Agent(command, folder / f"{name}.victim.log")
+        self.renews = renews  # by itself; else by command
+        self.reports = reports  # a release that came too late
+        log = "ours" if ours else "theirs"
+        self.agent = Agent(command, folder / f"{log}.log")
+        self.victim = Agent(command, folder / f"{log}_victim.log")
 
     def owner(self, lock):
         return Owner(self.agent, lock)
+
+    def finds_out(self, released):
+        """Whether it tells a late release from one in time, or is known not to."""
+        return not released or not self.reports
 
     def end(self):
         self.agent.kill()
@@ -101,11 +107,12 @@ class Owner:
     numbers = itertools.count(1)
 
     def __init__(self, agent, lock):
-        self.agent, self.lock_, self.task = agent, lock, str(next(self.numbers))
+        self.agent, self.target, self.task = agent, lock, str(next(self.numbers))
 
     def begin(self, verb, *words):
-        lock = self.lock_
-        return self.agent.ask(lock.place, self.task, verb, lock.kind, urllib.parse.quote(lock.name, safe=""), *words)
+        target = self.target
+        name = urllib.parse.quote(target.name, safe="")
+        return self.agent.ask(target.place, self.task, verb, target.kind, name, *words)
 
     def ask(self, verb, *words):
         return self.begin(verb, *words).result(LIMIT)

@@ -22,7 +22,7 @@ from places import Places, Servers  # noqa: E402
 from rows import Skipped, cases, stress  # noqa: E402
 
 AT_ONCE = 32  # rows: most of them wait
-ROUNDS = 150  # of the stress, for each of four owners
+ROUNDS = 150  # of the stress, for each owner
 PHASES = {1: "", 2: "", 3: ", one server dead"}
 
 
@@ -58,16 +58,16 @@ def play_rows(report, table, text, places, us, them):
                                 lambda c=case: c.script(*c.sides, places[c.place].lock(c.kind)))
 
 
-def play_stress(report, table, text, places, us, them, folder, seconds):
+def play_stress(report, library, text, places, us, them, folder, seconds):
     """Each for an equal part of the time; without one for so many rounds.
 
     Both locks of a multi_lock are in one slot. In two slots Redisson and holdfast may take them in different orders, and
     wait for each other until Redisson's attempt times out."""
-    chosen = [(kind, place) for kind, place in table if text in f"stress ({kind}, {place})"]
+    chosen = [(kind, place) for kind, place in library.stress if text in f"stress ({kind}, {place})"]
     for kind, place in chosen:
         rounds, milliseconds = (10**9, 1000 * seconds // len(chosen)) if seconds else (ROUNDS, 300_000)
         report.play(f"{us.name} and {them.name} never hold it at once ({kind}, {place})", lambda: stress(
-            us, them, places[place].lock(kind, "{stress}" + kind), folder / f"witness-{kind}-{place}", rounds, milliseconds))
+            us, them, places[place].lock(kind, library.prefix + "{stress}" + kind), folder / f"witness-{kind}-{place}", rounds, milliseconds))
 
 
 def main():
@@ -85,13 +85,13 @@ def main():
     library = libraries.fetched(arguments.library, folder)
     rig = Servers(arguments.servers, folder / "servers.log")
     us = Side("holdfast", [arguments.agent], folder, ours=True)
-    them = Side(arguments.library, library.command, folder, renews=library.renews)
+    them = Side(arguments.library, library.command, folder, renews=library.renews, reports=library.reports)
     report = Report()
-    places = Places(rig)
+    places = Places(rig, library.prefix, us)
     try:
         if not arguments.seconds:
             play_rows(report, library.table, arguments.row, places, us, them)
-        play_stress(report, library.stress, arguments.row, places, us, them, folder, arguments.seconds)
+        play_stress(report, library, arguments.row, places, us, them, folder, arguments.seconds)
     finally:
         us.end()
         them.end()

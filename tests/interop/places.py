@@ -74,8 +74,8 @@ class Servers:
 class Place:
     """Where locks live, and the terms on which an agent's client uses it."""
 
-    def __init__(self, rig, name, topology, ports, ttl=30_000, poll=60_000, pubsub="auto"):
-        self.rig, self.name, self.topology, self.ports = rig, name, topology, ports
+    def __init__(self, rig, name, topology, ports, prefix, ttl=30_000, poll=60_000, pubsub="auto"):
+        self.rig, self.name, self.topology, self.ports, self.prefix = rig, name, topology, ports, prefix
         self.ttl, self.poll, self.pubsub = ttl, poll, pubsub
         self.numbers = itertools.count(1)
 
@@ -83,7 +83,7 @@ class Place:
         return self.topology, ",".join(f"127.0.0.1:{port}" for port in self.ports), self.ttl, self.poll, self.pubsub
 
     def lock(self, kind, name=None):
-        return Lock(self, kind, name or f"{self.name}:{next(self.numbers)}")
+        return Lock(self, kind, name or f"{self.prefix}{self.name}:{next(self.numbers)}")
 
     def servers(self):
         """The ports of the servers that may have the lock."""
@@ -109,24 +109,32 @@ class Place:
 
 class Places:
     """All of them, on servers that are started when a row first needs them."""
+    SHORT = {"ttl": 6_000, "poll": 1_000}
+    SERVERS = {"one": "one", "quick": "one", "sentinel": "sentinel", "cluster": "cluster", "cluster-both": "cluster",
+               "cluster-classic": "cluster", "three": "several 3", "three-quick": "several 3", "five": "several 5",
+               "five-quick": "several 5"}
+    TERMS = {"quick": SHORT, "three-quick": SHORT, "five-quick": SHORT, "cluster-both": {"pubsub": "both"},
+             "cluster-classic": {"pubsub": "classic", **SHORT}}
 
-    def __init__(self, rig):
-        self.rig, self.known, self.ports, self.one_at_a_time = rig, {}, {}, threading.Lock()
+    def __init__(self, rig, prefix, us):
+        self.rig, self.prefix, self.us = rig, prefix, us  # prefix: of each name
+        self.known, self.ports, self.one_at_a_time = {}, {}, threading.Lock()
 
     def __getitem__(self, name):
         with self.one_at_a_time:
             if name not in self.known:
-                self.known[name] = self.make(name)
+                self.known[name] = self.make(name, self.SERVERS[name])
             return self.known[name]
 
-    def make(self, name):
-        servers, *words = {"one": ("one",), "quick": ("one",), "sentinel": ("sentinel",), "three": ("several", 3),
-                           "five": ("several", 5)}.get(name, ("cluster",))
-        if (servers, *words) not in self.ports:
-            self.ports[servers, *words] = self.rig.ask(servers, *words)
-        terms = {"quick": {"ttl": 6_000, "poll": 1_000}, "cluster-both": {"pubsub": "both"},
-                 "cluster-classic": {"pubsub": "classic", "ttl": 6_000, "poll": 1_000}}.get(name, {})
-        return Place(self.rig, name, servers, self.ports[servers, *words], **terms)
+    def make(self, name, servers):
+        first = servers not in self.ports
+        if first:
+            self.ports[servers] = self.rig.ask(servers)
+        topology = servers.split()[0]
+        place = Place(self.rig, name, topology, self.ports[servers], self.prefix, **self.TERMS.get(name, {}))
+        if first and topology == "several":
+            assert self.us.owner(place.lock("red")).ask("initialise") == "ok", "the servers are new"
+        return place
 
 
 class Lock:

@@ -12,11 +12,12 @@ def skip(reason):
     sys.exit(SKIPPED)
 
 
-def run(*command, **how):
-    return subprocess.run(command, timeout=FETCH, capture_output=True, text=True, check=False, **how)
+def run(*command, limit=FETCH, **how):
+    return subprocess.run(command, timeout=limit, capture_output=True, text=True, check=False, **how)
 
 
 def fetch(what, *command, **how):
+    """`limit` in seconds, and what subprocess.run() takes."""
     try:
         done = run(*command, **how)
     except (OSError, subprocess.TimeoutExpired) as failure:
