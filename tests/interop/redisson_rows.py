@@ -133,14 +133,15 @@ def data(b, lock):
 
 
 def other_kind_keeps_out(a, b, lock):
-    """No lock of ours, though it is somebody's: it is waited for, and left alone."""
+    """The hash of another kind is waited for, and left alone."""
     holder, other = a.owner(lock), b.owner(lock)
     assert holder.try_lock() == "ok"
     assert other.try_lock() == "busy"
     assert other.ask("holder") == "corrupt" and other.ask("force") == "corrupt"
     assert b.owner(lock.place.lock("simple", lock.name)).ask("try", "-") == "corrupt"
+    waiting = other.begin("lock", "-")
     assert holder.unlock()
-    other.lock()
+    other.granted(waiting)
     assert other.unlock()
 
 
