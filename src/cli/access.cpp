@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "cli/access.hpp"
+
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+
+#include "config/url.hpp"
+
+namespace holdfast::cli {
+namespace {
+
+std::string environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? value : "";
+}
+
+void refuse_passwords(const std::vector<std::string>& urls) {
+  for (const auto& url : urls) {
+    const auto parts = detail::parse_url(url);
+    if (parts.find("password") || parts.find("sentinel_password"))
+      throw usage_error(
+          "a password on the command line can be read by everybody on this machine: use HOLDFAST_URL, "
+          "HOLDFAST_PASSWORD or --password-file");
+  }
+}
+
+/// The first line of the file.
+std::string read_password(const std::string& file) {
+  std::ifstream in(file);
+  std::string line;
+  if (!std::getline(in, line)) throw usage_error("--password-file cannot be read, or is empty");
+  if (!line.empty() && line.back() == '\r') line.pop_back();
+  return line;
+}
+
+std::vector<std::string> words_in(const std::string& text) {
+  std::istringstream in(text);
+  return {std::istream_iterator<std::string>(in), {}};
+}
+
+bool of_several(const config& settings) { return !settings.red_lock.primaries.empty(); }
+
+}  // namespace
+
+config config_of(const access_options& options) {
+  refuse_passwords(options.urls);
+  const auto urls = options.urls.empty() ? words_in(environment("HOLDFAST_URL")) : options.urls;
+  config settings;
+  if (urls.size() == 1)
+    settings.url = urls.front();
+  else if (!urls.empty())
+    settings.red_lock.primaries = urls;
+  settings.user = options.user.empty() ? environment("HOLDFAST_USER") : options.user;
+  settings.password =
+      options.password_file.empty() ? environment("HOLDFAST_PASSWORD") : read_password(options.password_file);
+  settings.sentinel.password = environment("HOLDFAST_SENTINEL_PASSWORD");
+  return settings;
+}
+
+std::string without_secrets(std::string text, const std::vector<std::string>& arguments) {
+  for (const auto& argument : arguments) {
+    const auto begin = argument.find("redis");
+    if (begin == argument.npos || argument.find("://") == argument.npos) continue;
+    const auto url = argument.substr(begin);
+    for (auto at = text.find(url); at != text.npos; at = text.find(url)) {
+      const auto safe = redacted(url);
+      if (safe == url) break;
+      text.replace(at, url.size(), safe);
+    }
+  }
+  return text;
+}
+
+mutex mutex_of(const client& client, const lock_options_given& wanted, const config& settings) {
+  if (wanted.fenced && (wanted.simple || wanted.red || of_several(settings)))
+    throw usage_error("--fenced goes with neither --simple nor --red");
+  if (wanted.red && !of_several(settings)) throw usage_error("--red needs an odd number of --url, from 3 to 9");
+  if (of_several(settings))
+    return client.red_lock(wanted.name, wanted.simple ? reentrancy::not_reentrant : reentrancy::reentrant);
+  if (wanted.simple) return client.simple_mutex(wanted.name);
+  if (wanted.fenced) return client.fenced_mutex(wanted.name);
+  return client.mutex(wanted.name);
+}
+
+const char* kind_of(const lock_options_given& wanted, const config& settings) {
+  if (of_several(settings)) return "red_lock";
+  if (wanted.simple) return "simple_mutex";
+  return wanted.fenced ? "fenced_mutex" : "mutex";
+}
+
+}  // namespace holdfast::cli

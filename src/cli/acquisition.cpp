@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "cli/acquisition.hpp"
+
+#include <boost/asio/experimental/awaitable_operators.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include <csignal>
+#include <exception>
+#include <utility>
+#include <variant>
+
+namespace holdfast::cli {
+namespace {
+
+struct attempt {
+  std::optional<lease> held{};
+  std::exception_ptr failure{};
+};
+
+asio::awaitable<std::optional<lease>> take(mutex lock, acquire_options options) {
+  lock_options terms;
+  terms.ttl = options.ttl;
+  terms.renew = true;
+  terms.max_hold = options.max_hold;
+  if (options.wait) co_return co_await lock.try_lock_for(*options.wait, terms);
+  auto held = co_await lock.try_lock(terms);
+  if (!held && !options.no_wait) held.emplace(co_await lock.lock(terms));
+  co_return held;
+}
+
+/// Never throws: `||` waits on while the other side has not ended.
+asio::awaitable<attempt> try_to_take(mutex lock, acquire_options options) {
+  attempt made;
+  try {
+    made.held = co_await take(std::move(lock), std::move(options));
+  } catch (...) {
+    made.failure = std::current_exception();
+  }
+  co_return made;
+}
+
+}  // namespace
+
+job_signals::job_signals(const asio::any_io_executor& executor) : asio::signal_set(executor) {
+  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2}) {
+    struct sigaction present {};
+    ::sigaction(number, nullptr, &present);
+    if (present.sa_handler != SIG_IGN) add(number);
+  }
+}
+
+asio::awaitable<acquisition> acquire(mutex lock, acquire_options options, asio::signal_set& signals) {
+  using namespace asio::experimental::awaitable_operators;
+  auto first = co_await (try_to_take(std::move(lock), std::move(options)) || signals.async_wait(asio::use_awaitable));
+  if (const auto* number = std::get_if<int>(&first)) co_return acquisition{std::nullopt, *number};
+  auto& made = std::get<attempt>(first);
+  if (made.failure) std::rethrow_exception(made.failure);
+  co_return acquisition{std::move(made.held), 0};
+}
+
+}  // namespace holdfast::cli

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <boost/asio/awaitable.hpp>
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/access.hpp"
+
+/// The subcommands. Each returns its exit status, and throws holdfast::error and usage_error.
+namespace holdfast::cli {
+
+namespace asio = boost::asio;
+using std::chrono::milliseconds;
+
+struct free_options {
+  access_options access;
+  lock_options_given lock;
+};
+asio::awaitable<int> free_lock(free_options options);
+
+struct inspect_options {
+  access_options access;
+  std::string name;
+};
+asio::awaitable<int> inspect(inspect_options options);
+
+struct list_options {
+  access_options access;
+  std::string pattern = "*";
+  bool any_string = false;
+};
+asio::awaitable<int> list(list_options options);
+
+/// How long a lock is waited for, and its terms.
+struct acquire_options {
+  access_options access;
+  lock_options_given lock;
+  std::optional<milliseconds> wait{};  // empty: without a limit
+  bool no_wait = false;
+  std::optional<milliseconds> ttl{}, max_hold{};
+};
+
+struct hold_options {
+  acquire_options acquire;
+  std::optional<milliseconds> duration{};
+};
+asio::awaitable<int> hold(hold_options options);
+
+struct wait_options {
+  access_options access;
+  lock_options_given lock;
+  std::optional<milliseconds> wait{};
+};
+asio::awaitable<int> wait(wait_options options);
+
+enum class on_lost { term, kill, warn };
+struct run_options {
+  acquire_options acquire;
+  on_lost lost = on_lost::term;
+  milliseconds grace{5'000};
+  std::vector<std::string> command;
+};
+asio::awaitable<int> run(run_options options);
+
+int version(bool with_dependencies, bool as_json);
+
+}  // namespace holdfast::cli

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "cli/interface.hpp"
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/io_context.hpp>
+
+#include <algorithm>
+#include <charconv>
+#include <exception>
+#include <iterator>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+
+#include "cli/exit_status.hpp"
+
+namespace holdfast::cli {
+namespace {
+
+/// "5", "0.5", "300ms", "2m": seconds without a unit.
+milliseconds read_duration(const std::string& text) {
+  static constexpr std::pair<std::string_view, double> units[] = {{"", 1'000},   {"ms", 1},       {"s", 1'000},
+                                                                  {"m", 60'000}, {"min", 60'000}, {"h", 3'600'000}};
+  double number = 0;
+  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const std::string_view rest(end, static_cast<std::size_t>(text.data() + text.size() - end));
+  const auto unit =
+      std::find_if(std::begin(units), std::end(units), [&](const auto& known) { return known.first == rest; });
+  if (failed != std::errc{} || unit == std::end(units) || !(number >= 0 && number <= 1e9))
+    throw CLI::ValidationError("a duration is a number of seconds, or a number with ms, s, m or h");
+  return milliseconds(static_cast<milliseconds::rep>(number * unit->second));
+}
+
+template <class Duration>
+void add_duration(CLI::App& command, const char* flags, Duration& into, const char* text) {
+  command
+      .add_option_function<std::string>(
+          flags, [&into](const std::string& given) { into = read_duration(given); }, text)
+      ->type_name("SEC");
+}
+
+void add_access(CLI::App& command, access_options& access) {
+  command
+      .add_option("--url", access.urls,
+                  "where the locks are: redis://host:6379/0, rediss://, redis+unix:///path, "
+                  "redis+sentinel://host,host/name or redis+cluster://host; several for a red_lock. "
+                  "Default: HOLDFAST_URL, then redis://localhost")
+      ->type_name("URL")
+      ->allow_extra_args(false);
+  command.add_option("--user", access.user, "ACL user. Default: HOLDFAST_USER")->type_name("NAME");
+  command
+      .add_option("--password-file", access.password_file,
+                  "file whose first line is the password. Default: HOLDFAST_PASSWORD")
+      ->type_name("FILE");
+  command.add_flag("--json", access.json, "one JSON object a line, described by docs/cli.schema.json");
+}
+
+void add_lock(CLI::App& command, lock_options_given& lock, bool can_be_fenced) {
+  command.add_option("name", lock.name, "name of the lock")->required()->type_name("NAME");
+  if (can_be_fenced) command.add_flag("--fenced", lock.fenced, "a fenced_mutex: the holder gets a token");
+  command.add_flag("--simple", lock.simple, "a simple_mutex: one string key, as other languages have it");
+  command.add_flag("--red", lock.red, "a red_lock, granted by a majority of the --url given");
+}
+
+void add_terms(CLI::App& command, acquire_options& acquire) {
+  add_access(command, acquire.access);
+  add_lock(command, acquire.lock, true);
+  add_duration(command, "-w,--wait", acquire.wait, "wait at most this long for a busy lock. Default: without a limit");
+  command.add_flag("-n,--no-wait", acquire.no_wait, "do not wait for a busy lock: exit status 75");
+  add_duration(command, "--ttl", acquire.ttl,
+               "how long Redis keeps the lock without renewal, from 0.1 s to 24 h. Default: 30 s. It is renewed");
+  add_duration(command, "--max-hold", acquire.max_hold, "renew for this long at most; the lock is lost afterwards");
+}
+
+std::string exit_status_text() {
+  std::string text = "Exit status:\n";
+  for (const auto& [status, meaning] : exit_meanings()) {
+    std::string line = "  ";
+    line.append(status).append(12 - std::min<std::size_t>(11, status.size()), ' ').append(meaning);
+    text += line + '\n';
+  }
+  return text;
+}
+
+}  // namespace
+
+interface::interface() : app_("Distributed locks on Redis, for those who run them.", "holdfast") {
+  app_.require_subcommand(1);
+  app_.footer(exit_status_text());
+  add_locks();
+  add_views();
+  add_help();
+}
+
+CLI::App* interface::add(const char* name, const char* text, chosen_command command) {
+  auto* added = app_.add_subcommand(name, text);
+  added->callback([this, command = std::move(command)] { chosen_ = command; });
+  return added;
+}
+
+void interface::add_locks() {
+  auto* command = add("run", "Run a command under a lock: holdfast run NAME [options] -- COMMAND [ARG...]",
+                      [this] { return run(run_); });
+  add_terms(*command, run_.acquire);
+  const std::vector<std::pair<std::string, on_lost>> policies{
+      {"term", on_lost::term}, {"kill", on_lost::kill}, {"warn", on_lost::warn}};
+  command
+      ->add_option_function<std::string>(
+          "--on-lost",
+          [this, policies](const std::string& given) {
+            for (const auto& [name, policy] : policies)
+              if (name == given) run_.lost = policy;
+          },
+          "what a command gets whose lock is lost: term (SIGTERM, after --grace SIGKILL), kill, or warn (a message). "
+          "Default: term")
+      ->type_name("POLICY")
+      ->check(CLI::IsMember({"term", "kill", "warn"}));
+  add_duration(*command, "--grace", run_.grace, "time between SIGTERM and SIGKILL. Default: 5 s");
+  command->footer(
+      "The command finds HOLDFAST_LOCK_NAME, HOLDFAST_LOCK_KIND, HOLDFAST_LOCK_ID, with --fenced "
+      "HOLDFAST_FENCE_TOKEN, and HOLDFAST_LOST_FD in its environment. HOLDFAST_LOST_FD is a pipe that ends "
+      "when the lock is lost. Signals go to the command's process group. If holdfast is killed, the command "
+      "is killed, and the lock stays until its TTL ends.");
+
+  command = add("hold", "Hold a lock until a signal comes", [this] { return hold(hold_); });
+  add_terms(*command, hold_.acquire);
+  add_duration(*command, "--for", hold_.duration, "release it after this time");
+
+  command = add("wait", "Wait until a lock is free, without taking it", [this] { return wait(wait_); });
+  add_access(*command, wait_.access);
+  add_lock(*command, wait_.lock, false);
+  add_duration(*command, "-w,--wait", wait_.wait, "wait at most this long. Default: without a limit");
+
+  command = add("free", "Break the hold of any owner, and wake waiters", [this] { return free_lock(free_); });
+  add_access(*command, free_.access);
+  add_lock(*command, free_.lock, false);
+}
+
+void interface::add_views() {
+  auto* command = add("list", "List the locks that are held", [this] { return list(list_); });
+  add_access(*command, list_.access);
+  command->add_option("pattern", list_.pattern, "names, with * ? [ab] as SCAN has them. Default: all")
+      ->type_name("PATTERN");
+  command->add_flag("--any-string", list_.any_string,
+                    "also strings with a TTL that other programs wrote: locks of other libraries, and data");
+
+  command = add("inspect", "Show one lock: holder, process, count, TTL, token, waiters",
+                [this] { return inspect(inspect_); });
+  add_access(*command, inspect_.access);
+  command->add_option("name", inspect_.name, "name of the lock")->required()->type_name("NAME");
+}
+
+void interface::add_help() {
+  auto* command = app_.add_subcommand("version", "Print the version");
+  command->add_flag("--deps", with_dependencies_, "and those of the libraries");
+  command->add_flag("--json", version_as_json_, "as a JSON object");
+  command->callback([this] { at_once_ = [this] { return version(with_dependencies_, version_as_json_); }; });
+}
+
+void interface::read(std::vector<std::string> arguments) {
+  // The command of `run` is nobody's options: it is taken away before they are read.
+  if (!arguments.empty() && arguments.front() == "run") {
+    const auto mark = std::find(arguments.begin(), arguments.end(), "--");
+    if (mark != arguments.end()) run_.command.assign(std::next(mark), arguments.end());
+    arguments.erase(mark, arguments.end());
+  }
+  std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants it
+  app_.parse(std::move(arguments));
+  if (app_.got_subcommand("run") && run_.command.empty())
+    throw usage_error("run needs a command: holdfast run NAME -- COMMAND [ARG...]");
+}
+
+int interface::perform() {
+  if (at_once_) return at_once_();
+  asio::io_context io(1);
+  int status = broken;
+  std::exception_ptr failure;
+  asio::co_spawn(io, chosen_(), [&](std::exception_ptr thrown, int returned) {
+    failure = std::move(thrown);
+    status = returned;
+  });
+  io.run();
+  if (failure) std::rethrow_exception(failure);
+  return status;
+}
+
+}  // namespace holdfast::cli

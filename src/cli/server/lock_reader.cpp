@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "cli/server/lock_reader.hpp"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "cli/server/primaries.hpp"
+#include "config/numbers.hpp"
+
+namespace holdfast::cli {
+namespace {
+
+constexpr const char* batch = "500";  // keys that one SCAN looks at
+
+/// Redisson's scheme for the names beside a key.
+std::string beside(std::string_view stem, std::string_view key) {
+  const bool braced = key.find('{') != key.npos;
+  return std::string(stem).append(braced ? ":" : ":{").append(key).append(braced ? "" : "}");
+}
+
+std::optional<long long> subscribers(const redis::reply& reply) {
+  if (reply.elements.size() != 2 || reply.elements[1].type != redis::reply::kind::integer) return std::nullopt;
+  return reply.elements[1].integer;
+}
+
+bool is_moved(const redis::reply& reply) {
+  return reply.is_error() && (reply.text.starts_with("MOVED") || reply.text.starts_with("ASK"));
+}
+
+}  // namespace
+
+asio::awaitable<std::unique_ptr<lock_reader>> lock_reader::open(network& over, const detail::settings& settings) {
+  std::unique_ptr<lock_reader> made(new lock_reader(settings));
+  made->servers_ = co_await open_primaries(over, settings);
+  co_await made->list_processes();
+  co_return made;
+}
+
+std::string lock_reader::channel_pattern(std::string_view pattern, bool simple) const {
+  // Names with a brace have no braces around them: the star stands for either form.
+  return std::string(simple ? "holdfast_simple" : "redisson_lock__channel") + ":*" +
+         literal_pattern(settings_.values.key_prefix).append(pattern) + '*';
+}
+
+std::optional<std::string> lock_reader::name_of_channel(std::string_view channel) const {
+  const auto stem = channel.find(':');
+  if (stem == channel.npos) return std::nullopt;
+  auto key = channel.substr(stem + 1);
+  if (key.starts_with('{') && key.ends_with('}') && key.find('{', 1) == key.npos) key = key.substr(1, key.size() - 2);
+  if (!key.starts_with(settings_.values.key_prefix)) return std::nullopt;
+  return std::string(key.substr(settings_.values.key_prefix.size()));
+}
+
+asio::awaitable<void> lock_reader::list_processes() {
+  processes_ = {};
+  for (const auto& server : servers_) {
+    words command{"CLIENT", "LIST"};
+    const auto reply = co_await server->ask(std::move(command));
+    if (reply.type == redis::reply::kind::string) processes_.add(reply.text);  // else an ACL withholds it
+  }
+}
+
+asio::awaitable<void> lock_reader::scan(std::string pattern, const finder& found) {
+  const auto match = literal_pattern(settings_.values.key_prefix) + pattern;
+  for (std::size_t i = 0; i < servers_.size(); ++i) {
+    std::string cursor = "0";
+    do {
+      words command{"SCAN", cursor, "MATCH", match, "COUNT", batch};
+      const auto reply = co_await servers_[i]->ask(std::move(command));
+      if (reply.is_error())
+        throw error(reply.text.starts_with("NOPERM") ? errc::no_permission : errc::server_refused,
+                    servers_[i]->node().to_string() + ": " + servers_[i]->words_of(reply));
+      if (reply.elements.size() != 2) throw error(errc::protocol_error, "SCAN cannot be read");
+      cursor = reply.elements[0].text;
+      std::vector<std::string> keys;
+      for (const auto& key : reply.elements[1].elements) keys.push_back(key.text);
+      co_await show_batch(i, std::move(keys), found);
+    } while (cursor != "0");
+  }
+}
+
+asio::awaitable<void> lock_reader::show_batch(std::size_t server, std::vector<std::string> keys, const finder& found) {
+  auto here = co_await read_keys(*servers_[server], keys);
+  std::vector<std::vector<key_facts>> others;  // of a red_lock, at the other servers
+  for (std::size_t i = 0; of_several() && i < servers_.size(); ++i) {
+    if (i == server) continue;
+    auto there = co_await read_keys(*servers_[i], keys);
+    others.push_back(std::move(there));
+  }
+  for (std::size_t k = 0; k < here.size(); ++k) {
+    if (!here[k].lock) continue;
+    bool shown_before = false;
+    for (std::size_t i = 0; i < others.size(); ++i) {
+      const auto& lock = others[i][k].lock;
+      if (!lock || lock->holder != here[k].lock->holder) continue;
+      ++here[k].lock->votes;
+      shown_before |= i < server;
+    }
+    if (!shown_before) found(*here[k].lock);
+  }
+}
+
+asio::awaitable<key_facts> lock_reader::read(std::string name) {
+  if (name.empty()) throw error(errc::invalid_name, "the name is empty");
+  const std::vector<std::string> keys{settings_.values.key_prefix + name};
+  std::vector<key_facts> seen;
+  for (const auto& server : servers_) {
+    auto there = co_await read_keys(*server, keys);
+    if (!there.front().type.empty() || !there.front().refusal.empty()) seen.push_back(std::move(there.front()));
+  }
+  if (seen.empty()) throw error(errc::unreachable, "no server has the slot of this name");
+  for (auto& key : seen)
+    if (key.lock)
+      key.lock->votes = static_cast<std::size_t>(std::count_if(seen.begin(), seen.end(), [&](const key_facts& other) {
+        return other.lock && other.lock->holder == key.lock->holder;
+      }));
+  const auto votes = [](const key_facts& key) { return key.lock ? key.lock->votes : 0; };
+  co_return *std::max_element(seen.begin(), seen.end(), [&](const key_facts& left, const key_facts& right) {
+    return votes(left) < votes(right);
+  });
+}
+
+asio::awaitable<std::vector<key_facts>> lock_reader::read_keys(session& server, const std::vector<std::string>& keys) {
+  std::vector<words> commands;
+  for (const auto& key : keys) commands.push_back({"TYPE", key});
+  const auto types = co_await server.ask_all(std::move(commands));
+  std::vector<key_facts> found;
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    found.push_back({keys[i], types[i].is_error() ? std::string() : types[i].text});
+    if (types[i].is_error() && !is_moved(types[i])) found.back().refusal = server.words_of(types[i]);
+  }
+  co_await complete(server, found);
+  co_return found;
+}
+
+asio::awaitable<void> lock_reader::complete(session& server, std::vector<key_facts>& keys) {
+  const bool cluster = settings_.kind == detail::deployment::cluster;
+  const std::string count = cluster ? "SHARDNUMSUB" : "NUMSUB";
+  std::vector<words> commands;
+  for (const auto& key : keys) {
+    if (key.type == "hash")
+      commands.insert(commands.end(), {{"HSCAN", key.key, "0", "COUNT", "2"},
+                                       {"PTTL", key.key},
+                                       {"PUBSUB", count, beside("redisson_lock__channel", key.key)},
+                                       {"GET", beside("redisson_lock_token", key.key)}});
+    else if (key.type == "string")
+      commands.insert(commands.end(), {{"GETRANGE", key.key, "0", "256"},
+                                       {"PTTL", key.key},
+                                       {"PUBSUB", count, beside("holdfast_simple", key.key)}});
+  }
+  const auto replies = co_await server.ask_all(std::move(commands));
+  std::size_t at = 0;
+  for (auto& key : keys) {
+    if (key.type != "hash" && key.type != "string") continue;
+    if (replies[at].is_error()) key.refusal = server.words_of(replies[at]);
+    at += take_contents(key, replies, at);
+  }
+}
+
+std::size_t lock_reader::take_contents(key_facts& key, const std::vector<redis::reply>& replies, std::size_t at) const {
+  const bool hash = key.type == "hash";
+  const auto ttl = replies[at + 1].integer;
+  key.lock = hash ? lock_of_hash(replies[at]) : lock_of_string(replies[at], ttl, any_string_);
+  if (key.lock) {
+    key.lock->name = key.key.substr(settings_.values.key_prefix.size());
+    key.lock->ttl = ttl;
+    key.lock->waiters = subscribers(replies[at + 2]);
+    key.lock->process = processes_.find(key.lock->holder);
+    key.lock->primaries = of_several() ? settings_.servers.size() : 1;
+    if (of_several()) key.lock->kind = "red_lock";
+    if (const auto token = hash ? detail::parse_number(replies[at + 3].text) : std::nullopt) {
+      key.lock->token = static_cast<std::uint64_t>(*token);
+      if (!of_several()) key.lock->kind = "fenced_mutex";
+    }
+  }
+  return hash ? 4 : 3;
+}
+
+}  // namespace holdfast::cli

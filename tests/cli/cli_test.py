@@ -1,0 +1,383 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSL-1.0
+"""cli_test.py PROGRAM ROOT CASE: the command line on servers of its own, in a pipe and on a terminal. Its output is
+compared with the transcripts below. Exit code 77: there is no Redis server to run."""
+import contextlib
+import json
+import os
+import re
+import resource
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from rig import OWNER, ErrorReply, Failure, Job, Redis, check, plain, wait_until
+from schema import complaints
+
+CASES = {}
+HOSTILE = "a\nb\x1b[31mc\\d"
+COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def case(function):
+    CASES[function.__name__] = function
+    return function
+
+
+class Place:
+    """The program, and a server."""
+
+    def __init__(self, program, root, folder):
+        self.program, self.root, self.folder = program, Path(root), folder
+        self.jobs, self.servers = [], []
+        self.server = self.start_server()
+        self.schema = json.loads((self.root / "docs/cli.schema.json").read_text(encoding="utf-8"))
+
+    def start_server(self, *options):
+        self.servers.append(Redis(self.folder, *options))
+        return self.servers[-1]
+
+    def start(self, *arguments, url=None, **how):
+        self.jobs.append(Job(self.program, *arguments, url=url or self.server.url, **how))
+        return self.jobs[-1]
+
+    def finish(self, *arguments, status=0, **how):
+        job = self.start(*arguments, **how)
+        got = job.finish()
+        check(got == status, f"{arguments}: exit status {got}, not {status}: {job.output}")
+        job.leaves_nobody()
+        return job.output
+
+    def transcript(self, arguments, expected, status=0, **how):
+        """The same in a pipe, on a terminal, and on one without colours."""
+        for terminal, environment in ((False, {}), (True, {}), (True, {"NO_COLOR": "1"})):
+            text = self.finish(*arguments, status=status, terminal=terminal, environment=environment, **how)
+            check(terminal and not environment or not COLOUR.search(text), f"{arguments}: colours where none belong: {text!r}")
+            text = plain(COLOUR.sub("", text))
+            check(text == expected, f"{arguments}, terminal: {terminal}:\n{text}\ninstead of\n{expected}")
+
+    def lines(self, *arguments, status=0, **how):
+        """JSON lines, each as the schema of the subcommand has it."""
+        lines = [json.loads(line) for line in self.finish(*arguments, "--json", status=status, **how).splitlines()]
+        for line in lines:
+            self.fits(arguments[0], line)
+        return lines
+
+    def fits(self, subcommand, line):
+        found = complaints(line, self.schema["$defs"][subcommand], self.schema)
+        check(not found, f"{subcommand}: {line}: {found}")
+
+    def hold(self, name, *options, **how):
+        return self.start("hold", name, *options, **how).wait_for("held")
+
+    def close(self):
+        for job in self.jobs:
+            job.close()
+        for server in self.servers:
+            if server.process.poll() is None:
+                server.kill()
+
+
+@case
+def version(place):
+    text = place.finish("version", "--deps")
+    check(re.fullmatch(r"holdfast \d+\.\d+\.\d+\nboost \S+\ncli11 \S+\nhiredis \S+\nopenssl .+\ncompiler .+\n", text), text)
+    place.transcript(["version"], place.finish("version"))
+    place.lines("version", "--deps")
+
+
+@case
+def free(place):
+    place.transcript(["free", "orders:42"], "orders:42 was free\n")
+    for terminal in (False, True):
+        holder = place.hold("orders:42", "--ttl", "3")
+        text = plain(place.finish("free", "orders:42", terminal=terminal))
+        check(text == "orders:42 is freed; it was held by OWNER, process PID on HOST (holdfast)\n", text)
+        check(holder.finish() == 79, f"the holder goes on: {holder.output}")
+    place.server.lock("x")
+    check(place.lines("free", "x") == [{"name": "x", "freed": True, "holder": f"{OWNER}:1"}], "JSON of free")
+    holder = place.hold("simple", "--simple")
+    place.finish("free", "simple")
+    check(not place.server.keys(), "a simple lock was not freed")
+
+
+@case
+def free_refuses_data(place):
+    place.server.do("RPUSH", "list", "data")
+    place.server.do("HSET", "hash", "a", "1", "b", "2")
+    place.server.do("HSET", "counter", "visits", "1")
+    place.server.do("SET", "page", "data", "PX", "600000")
+    place.server.do("SET", "kept", f"{OWNER}:1")
+    before = place.server.keys()
+    place.transcript(["free", "list"], "holdfast: list was not freed: it is a list\n", status=65)
+    place.finish("free", "hash", status=65)
+    place.finish("free", "counter", status=65)
+    place.finish("free", "page", status=65)
+    place.finish("free", "kept", status=65)
+    check(place.server.keys() == before, "data was freed")
+    place.finish("free", "page", "--simple")
+    check(b"page" not in place.server.keys(), "--simple does not free the lock of another program")
+
+
+@case
+def inspect(place):
+    place.transcript(["inspect", "orders:42"], "orders:42 is free\n")
+    place.server.do("RPUSH", "list", "data")
+    place.transcript(["inspect", "list"], "list is no lock: a list\n", status=65)
+    holder = place.hold("orders:42", "--fenced")
+    token = place.server.do("GET", "redisson_lock_token:{orders:42}").decode()
+    place.transcript(["inspect", "orders:42"], (
+        "name  orders:42\nkind  fenced_mutex\nholder  OWNER\nprocess  PID on HOST (holdfast)\ncount  1\nttl  TIME\n"
+        "token  TOKEN\nwaiters  0\nnote  -\n"))
+    line, = place.lines("inspect", "orders:42")
+    check(line["process"]["pid"] == str(holder.pid) and line["process"]["host"] == socket.gethostname(), line)
+    check(line["token"] == int(token) and line["state"] == "held" and line["note"] is None, line)
+    check(place.lines("inspect", "free one")[0]["state"] == "free", "JSON of a free lock")
+
+
+@case
+def list_(place):
+    place.transcript(["list"], "NAME  KIND  COUNT TTL  WAITERS TOKEN  PROCESS  HOLDER  NOTE\n")
+    place.hold("orders:1")
+    place.server.lock("orders:2", count=3)
+    place.hold("orders:3", "--simple")
+    place.server.do("SET", "page", "data", "PX", "600000")
+    place.server.do("HSET", "hash", "a", "1", "b", "2")
+    rows = [re.sub(" +", " ", row) for row in sorted(plain(place.finish("list", "orders:*")).splitlines()[1:])]
+    check(rows == ["orders:1 mutex 1 TIME 0 - PID on HOST (holdfast) OWNER -", "orders:2 mutex 3 TIME 0 - - OWNER -",
+                   "orders:3 simple_mutex 1 TIME 0 - PID on HOST (holdfast) OWNER -"], rows)
+    check(len(place.lines("list")) == 3, "data is listed")
+    check({line["name"] for line in place.lines("list", "--any-string")} == {"orders:1", "orders:2", "orders:3", "page"}, "")
+    check([line["name"] for line in place.lines("list", "*:2")] == ["orders:2"], "a pattern")
+
+
+@case
+def names_of_all_bytes(place):
+    place.server.lock(HOSTILE)
+    place.server.lock("grün")
+    place.server.lock(b"\xff\xfe")
+    for terminal in (False, True):
+        text = place.finish("list", terminal=terminal)
+        check("a\\x0ab\\x1b[31mc\\\\d " in text and "\\xff\\xfe" in text, text)
+        check("\x1b[31m" not in text and len(text.splitlines()) == 4, repr(text))
+    names = {line.get("name_hex", line["name"]) for line in place.lines("list")}
+    check(names == {HOSTILE, "grün", "fffe"}, names)
+    check(place.lines("inspect", HOSTILE)[0]["name"] == HOSTILE, "")
+    place.server.lock("-x")
+    place.finish("free", "--", "-x")
+    place.finish("run", HOSTILE, "-n", "--", "true", status=75)
+
+
+@case
+def a_prefix_is_taken_away(place):
+    url = place.server.url + "?key_prefix=app%5B1%5D:"
+    place.server.lock("app[1]:x")
+    place.server.lock("app1:y")
+    check([line["name"] for line in place.lines("list", url=url)] == ["x"], "the prefix is no pattern")
+    check(place.lines("inspect", "x", url=url)[0]["state"] == "held", "")
+
+
+@case
+def hold(place):
+    for terminal in (False, True):
+        job = place.hold("orders:42", terminal=terminal)
+        check(plain(job.output) == "orders:42: held, id OWNER\n", job.output)
+        job.signal(signal.SIGTERM)
+        check(job.finish() == 0 and plain(job.output).endswith("orders:42: released, id OWNER\n"), job.output)
+        check(not place.server.keys(), "the lock is left")
+    place.transcript(["hold", "orders:42", "--for", "0.01"], "orders:42: held, id OWNER\norders:42: released, id OWNER\n")
+    lines = place.lines("hold", "orders:42", "--fenced", "--for", "0.01")
+    check([line["event"] for line in lines] == ["held", "released"] and lines[0]["token"] > 0, lines)
+    place.server.lock("orders:42")
+    place.transcript(["hold", "orders:42", "-n"], "holdfast: orders:42 is busy\n", status=75)
+    lost = place.hold("lost", "--ttl", "3")
+    place.server.do("DEL", "lost")
+    check(lost.finish() == 79, lost.output)
+
+
+@case
+def wait(place):
+    place.transcript(["wait", "orders:42"], "orders:42 is free\n")
+    place.server.lock("orders:42")
+    place.transcript(["wait", "orders:42", "-w", "0.05"], "holdfast: orders:42 is busy\n", status=75)
+    job = place.start("wait", "orders:42", "--json")
+    wait_until(lambda: b"name=holdfast:" in place.server.do("CLIENT", "LIST"), "it asks")
+    place.server.do("DEL", "orders:42")
+    check(job.finish() == 0, job.output)
+    place.fits("wait", json.loads(job.output))
+    check(not place.server.keys(), "it has written")
+
+
+@case
+def nobody_answers(place):
+    for arguments in (["list"], ["inspect", "x"], ["free", "x"], ["wait", "x"], ["hold", "x", "-n"]):
+        text = place.finish(*arguments, url="redis+unix:///no/such/socket", status=69)
+        check(text.startswith("holdfast: "), text)
+
+
+@case
+def wrong_command_lines(place):
+    for arguments in ([], ["no-such"], ["list", "--no-such"], ["inspect"], ["run", "x"], ["run", "x", "--on-lost", "no", "--", "a"],
+                      ["hold", "x", "-w", "soon"], ["hold", "x", "--ttl", "0.001"], ["run", "x", "--fenced", "--simple", "--", "a"],
+                      ["hold", "x", "--red"], ["inspect", ""]):
+        text = place.finish(*arguments, status=64)
+        check(text.startswith("holdfast: ") and text.count("\n") == 1, text)
+    place.finish("list", url="http://x", status=78)
+
+
+@case
+def passwords_stay_secret(place):
+    place.server.do("CONFIG", "SET", "requirepass", "top-secret")
+    file = os.path.join(place.folder, "password")
+    Path(file).write_text("top-secret\n", encoding="utf-8")
+    place.finish("list", "--password-file", file)
+    place.finish("list", environment={"HOLDFAST_PASSWORD": "top-secret"})
+    texts = [place.finish("list", "--url", "redis://:top-secret@localhost", status=64),
+             place.finish("list", "x", "redis://u:top-secret@localhost", status=64),
+             place.finish("list", "--no-such=redis://u:top-secret@localhost", status=64),
+             place.finish("list", status=77),
+             place.finish("list", environment={"HOLDFAST_PASSWORD": "top-secret-2"}, status=77),
+             place.finish("list", environment={"HOLDFAST_URL": "redis://u:top-secret@no such host"}, status=78)]
+    for text in texts:
+        check("top-secret" not in text, text)
+    job = place.hold("x", environment={"HOLDFAST_PASSWORD": "top-secret"})
+    check("top-secret" not in Path(f"/proc/{job.pid}/cmdline").read_text(encoding="utf-8"), "it is in the process list")
+
+
+@case
+def output_that_cannot_be_written(place):
+    for arguments in (["list"], ["version"]):
+        job = place.start(*arguments)
+        job.finish()
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            done = subprocess.run([place.program, *arguments], stdout=full, stderr=subprocess.PIPE, check=False,
+                                  env={**os.environ, "HOLDFAST_URL": place.server.url})
+        check(done.returncode == 74, f"{arguments}: {done}")
+
+
+@case
+def a_long_list_needs_little_memory(place):
+    count = 100_000
+    place.server.do("EVAL", "for i = 1, ARGV[1] do local k = 'lock:' .. i redis.call('hset', k, ARGV[2] .. ':' .. i, 1) "
+                            "redis.call('pexpire', k, 600000) end", "0", count, OWNER)
+    begin = time.monotonic()
+    environment = {**os.environ, "HOLDFAST_URL": place.server.url}
+    with subprocess.Popen([place.program, "list", "--json"], stdout=subprocess.PIPE, env=environment) as process:
+        lines = sum(1 for _ in process.stdout)
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = status
+    took = time.monotonic() - begin
+    check(status == 0 and lines >= count, f"{lines} lines, status {status}")
+    check(usage.ru_maxrss < 50 * 1024, f"{usage.ru_maxrss} KiB")
+    bare = bare_scan(place.server)
+    print(f"{count} locks in {took:.2f} s, {usage.ru_maxrss // 1024} MiB; the same commands alone: {bare:.2f} s")
+
+
+def bare_scan(server):
+    """The seconds that the server needs for the same commands, without a reader of their answers."""
+    begin, cursor = time.monotonic(), b"0"
+    while True:
+        cursor, keys = server.do("SCAN", cursor, "MATCH", "*", "COUNT", "500")
+        for commands in ([("TYPE", key) for key in keys],
+                         [command for key in keys for command in (
+                             ("HSCAN", key, "0", "COUNT", "2"), ("PTTL", key),
+                             ("PUBSUB", "NUMSUB", b"redisson_lock__channel:{" + key + b"}"),
+                             ("GET", b"redisson_lock_token:{" + key + b"}"))]):
+            text = b"".join(b"*%d\r\n" % len(command) + b"".join(
+                b"$%d\r\n%s\r\n" % (len(word), word)
+                for word in (word if isinstance(word, bytes) else word.encode() for word in command)) for command in commands)
+            server.connection.socket.sendall(text + b"*2\r\n$4\r\nECHO\r\n$8\r\nthe-end!\r\n")
+            tail = b""
+            while not tail.endswith(b"the-end!\r\n"):
+                tail = tail[-16:] + server.connection.socket.recv(1 << 20)
+        if cursor == b"0":
+            return time.monotonic() - begin
+
+
+@case
+def all_primaries_of_a_red_lock(place):
+    servers = [place.server, place.start_server(), place.start_server()]
+    for server in servers:
+        run_id = re.search(r"run_id:(\w+)", server.do("INFO", "server").decode())[1]
+        server.do("SET", "holdfast:redlock", f"{run_id} 60000")
+    urls = " ".join(server.url for server in servers)
+    job = place.hold("orders:42", "--red", url=urls)
+    servers[2].do("DEL", "orders:42")
+    servers[1].lock("other")
+    found = {line["name"]: (line["kind"], line["votes"], line["primaries"]) for line in place.lines("list", url=urls)}
+    check(found["other"] == ("red_lock", 1, 3) and found["orders:42"][2] == 3, found)
+    check(len(place.lines("list", "orders:*", url=urls)) == 1, "a lock is listed once")
+    check(place.lines("inspect", "orders:42", url=urls)[0]["state"] == "held", "")
+    servers[0].kill()
+    check(len(place.lines("list", "orders:*", url=urls)) <= 1, "a majority is enough")
+    job.signal(signal.SIGTERM)
+    check(job.finish() == 0, job.output)
+    text = place.finish("run", "x", "--red", "--", "sh", "-c", "echo $HOLDFAST_LOCK_KIND", url=urls)
+    check(text == "red_lock\n", text)
+
+
+def free_ports(count):
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [one.getsockname()[1] for one in sockets]
+
+
+@case
+def all_primaries_of_a_cluster(place):
+    ports = free_ports(6)
+    nodes = [place.start_server("--port", str(ports[i]), "--cluster-port", str(ports[i + 3]), "--cluster-enabled", "yes",
+                                "--cluster-config-file", f"nodes{i}.conf") for i in range(3)]
+    for i, node in enumerate(nodes):
+        node.do("CLUSTER", "ADDSLOTSRANGE", i * 5462, min(16383, i * 5462 + 5461))
+        node.do("CLUSTER", "SET-CONFIG-EPOCH", i + 1)
+        nodes[0].do("CLUSTER", "MEET", "127.0.0.1", ports[i], ports[i + 3])
+    wait_until(lambda: all(b"cluster_state:ok" in node.do("CLUSTER", "INFO") and
+                           b"cluster_known_nodes:3" in node.do("CLUSTER", "INFO") for node in nodes), "the cluster is ready")
+    url = f"redis+cluster://127.0.0.1:{ports[1]}"
+    names = [f"orders:{i}" for i in range(12)]
+    holders = [place.hold(name, url=url) for name in names]
+    check(sum(bool(node.keys()) for node in nodes) == 3, "each node has a lock")
+    found = place.lines("list", url=url)
+    check(sorted(line["name"] for line in found) == sorted(names), found)
+    check({line["process"]["pid"] for line in found} == {str(job.pid) for job in holders}, found)
+    for name in names[:4]:
+        check(place.lines("inspect", name, url=url)[0]["state"] == "held", name)
+    place.finish("free", names[0], url=url)
+    check(place.lines("inspect", names[0], url=url)[0]["state"] == "free", "")
+
+
+@case
+def an_operator_frees_a_stuck_lock(place):
+    """By --help alone: who holds it, is it alive, free it."""
+    stuck = place.hold("orders:42")
+    stuck.signal(signal.SIGSTOP)
+    overview = place.finish("--help")
+    check(all(word in overview for word in ("inspect", "free", "list")), overview)
+    line, = place.lines("inspect", "orders:42")
+    check(line["process"]["pid"] == str(stuck.pid), line)
+    place.finish("free", "orders:42")
+    place.finish("run", "orders:42", "-n", "--", "true")
+    stuck.signal(signal.SIGCONT)
+
+
+def main():
+    program, root, name = sys.argv[1:]
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    with tempfile.TemporaryDirectory(prefix="holdfast-cli-") as folder:
+        place = Place(program, root, folder)
+        try:
+            CASES[name](place)
+        except (Failure, ErrorReply) as failure:
+            sys.exit(f"{name}: {failure}")
+        finally:
+            place.close()
+
+
+if __name__ == "__main__":
+    main()
