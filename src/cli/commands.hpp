@@ -65,6 +65,28 @@ struct run_options {
 };
 asio::awaitable<int> run(run_options options);
 
+struct watch_options {
+  access_options access;
+  std::string pattern = "*";
+  milliseconds every{1'000};
+  std::optional<milliseconds> duration{};
+};
+asio::awaitable<int> watch(watch_options options);
+
+struct doctor_options {
+  access_options access;
+  std::string checked_user;  // empty: the user that asks
+  milliseconds idle{0};
+};
+asio::awaitable<int> doctor(doctor_options options);
+
+struct acl_options {
+  access_options access;
+  std::string user = "locker", prefix, version;
+  bool fenced = false, simple = false, braces = false, operates = false;
+};
+asio::awaitable<int> acl(acl_options options);
+
 int version(bool with_dependencies, bool as_json);
 
 }  // namespace holdfast::cli

@@ -92,6 +92,7 @@ interface::interface() : app_("Distributed locks on Redis, for those who run the
   app_.footer(exit_status_text());
   add_locks();
   add_views();
+  add_care();
   add_help();
 }
 
@@ -151,6 +152,35 @@ void interface::add_views() {
                 [this] { return inspect(inspect_); });
   add_access(*command, inspect_.access);
   command->add_option("name", inspect_.name, "name of the lock")->required()->type_name("NAME");
+}
+
+void interface::add_care() {
+  auto* command = add("watch", "Print a line for each lock that is taken, waited for, released or lost",
+                      [this] { return watch(watch_); });
+  add_access(*command, watch_.access);
+  command->add_option("pattern", watch_.pattern, "a name, or names with * ? [ab]. Default: all")->type_name("PATTERN");
+  add_duration(*command, "--every", watch_.every, "time between two polls. Default: 1 s");
+  add_duration(*command, "--for", watch_.duration, "end after this time. Default: at a signal");
+
+  command = add("doctor", "Examine servers, network and permissions: OK, WARN or FAIL, and the command that mends it",
+                [this] { return doctor(doctor_); });
+  add_access(*command, doctor_.access);
+  command->add_option("--check-user", doctor_.checked_user, "the ACL user of the service. Default: your own")
+      ->type_name("NAME");
+  add_duration(*command, "--idle", doctor_.idle, "leave a connection idle for this long, then ask again");
+
+  command = add("acl", "Print the least ACL rule for a service: the --url is the service's, key_prefix included",
+                [this] { return acl(acl_); });
+  add_access(*command, acl_.access);
+  command->add_option("--rule-for", acl_.user, "name of the ACL user. Default: locker")->type_name("NAME");
+  command->add_option("--prefix", acl_.prefix, "prefix of the names. Default: key_prefix of the URL")
+      ->type_name("PREFIX");
+  command->add_option("--server-version", acl_.version, "Redis version. Default: the server is asked")
+      ->type_name("VERSION");
+  command->add_flag("--fenced", acl_.fenced, "fenced mutexes as well");
+  command->add_flag("--simple", acl_.simple, "simple mutexes as well");
+  command->add_flag("--braces", acl_.braces, "names with a { as well");
+  command->add_flag("--operator", acl_.operates, "what list, inspect, watch and doctor need as well");
 }
 
 void interface::add_help() {

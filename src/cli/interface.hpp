@@ -29,6 +29,7 @@ class interface {
   CLI::App* add(const char* name, const char* text, chosen_command command);
   void add_locks();
   void add_views();
+  void add_care();
   void add_help();
 
   CLI::App app_;
@@ -40,6 +41,9 @@ class interface {
   hold_options hold_;
   wait_options wait_;
   run_options run_;
+  watch_options watch_;
+  doctor_options doctor_;
+  acl_options acl_;
   bool with_dependencies_ = false, version_as_json_ = false;
 };
 

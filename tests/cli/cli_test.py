@@ -213,10 +213,52 @@ def wait(place):
 
 
 @case
+def watch(place):
+    for terminal in (False, True):
+        job = place.start("watch", "orders:*", "--every", "0.05", terminal=terminal)
+        wait_until(lambda: b"cmd=psubscribe" in place.server.do("CLIENT", "LIST"), "it listens")
+        holder = place.hold("orders:1")
+        job.wait_for("acquired")
+        holder.signal(signal.SIGTERM)
+        job.wait_for("released")
+        place.server.lock("orders:2")
+        job.wait_for("acquired  orders:2")
+        place.server.do("DEL", "orders:2")
+        job.wait_for("ended     orders:2")
+        job.signal(signal.SIGINT)
+        check(job.finish() == 128 + signal.SIGINT, job.output)
+        lines = plain(job.output).replace("^C", "").splitlines()
+        check(lines[0] == "acquired  orders:1  OWNER  PID on HOST (holdfast)", lines)
+        check(any(line.startswith("released  orders:1") for line in lines), lines)
+        check("acquired  orders:2  OWNER  -" in lines and "ended  orders:2  OWNER  -" in lines, lines)
+        wait_until(lambda: place.server.do("CLIENT", "LIST").count(b"\n") == 1, "its connections end")
+    check(not place.server.keys() and place.server.do("PUBSUB", "NUMPAT") == 0, "it leaves something")
+    place.server.lock("one")
+    for line in place.lines("watch", "one", "--for", "0.1", "--every", "0.02"):
+        check(line["event"] == "held" and line["name"] == "one", line)
+
+
+@case
+def watch_outlives_its_server(place):
+    job = place.start("watch", "--every", "0.05", "--json")
+    wait_until(lambda: b"cmd=psubscribe" in place.server.do("CLIENT", "LIST"), "it listens")
+    place.server.do("CLIENT", "KILL", "SKIPME", "yes")
+    job.wait_for("unreachable")
+    job.wait_for("connected")
+    place.server.lock("x")
+    job.wait_for('"event":"acquired"')
+    job.signal(signal.SIGTERM)
+    job.finish()
+    for line in job.output.splitlines():
+        place.fits("watch", json.loads(line))
+
+
+@case
 def nobody_answers(place):
-    for arguments in (["list"], ["inspect", "x"], ["free", "x"], ["wait", "x"], ["hold", "x", "-n"]):
+    for arguments in (["list"], ["inspect", "x"], ["free", "x"], ["wait", "x"], ["hold", "x", "-n"], ["watch"], ["acl"]):
         text = place.finish(*arguments, url="redis+unix:///no/such/socket", status=69)
         check(text.startswith("holdfast: "), text)
+    place.finish("doctor", url="redis+unix:///no/such/socket", status=2)
 
 
 @case
@@ -350,6 +392,77 @@ def all_primaries_of_a_cluster(place):
         check(place.lines("inspect", name, url=url)[0]["state"] == "held", name)
     place.finish("free", names[0], url=url)
     check(place.lines("inspect", names[0], url=url)[0]["state"] == "free", "")
+    text = place.finish("doctor", url=url, status=1)
+    check("state ok, 16384 slots served" in text and "FAIL" not in text, text)
+
+
+@case
+def doctor(place):
+    text = plain(place.finish("doctor", status=1))
+    check("WARN persistence" in text and "FAIL" not in text, text)
+    server = place.server
+    server.do("CONFIG", "SET", "appendonly", "yes")
+    for terminal in (False, True):
+        text = COLOUR.sub("", place.finish("doctor", terminal=terminal))
+        check(all(line.startswith("OK ") for line in text.splitlines()), text)
+        for word in ("version", "eviction", "persistence", "clock", "round trip", "messages", "permissions", "a lock", "locks"):
+            check(f"OK   {word}" in text, f"no {word} in {text}")
+    check(all(line["verdict"] == "OK" for line in place.lines("doctor")), "JSON of doctor")
+    server.do("CONFIG", "SET", "maxmemory-policy", "allkeys-lru", "maxmemory", "100mb")
+    text = place.finish("doctor", status=2)
+    check("FAIL eviction" in text and "fix: redis-cli CONFIG SET maxmemory-policy noeviction" in text, text)
+    server.do("CONFIG", "SET", "maxmemory-policy", "noeviction")
+    server.lock("kept")
+    server.do("PERSIST", "kept")
+    text = place.finish("doctor", status=2)
+    check("kept has no TTL" in text and "fix: holdfast free -- kept" in text, text)
+    place.finish("free", "kept")
+    server.do("ACL", "SETUSER", "locker", "on", ">pw", "~*", "&*", "+@all", "-hincrby", "-hset")
+    text = place.finish("doctor", "--check-user", "locker", status=2)
+    check("locker lacks +hset" in text and "fix: redis-cli ACL SETUSER locker +hset" in text, text)
+    text = place.finish("doctor", environment={"HOLDFAST_USER": "locker", "HOLDFAST_PASSWORD": "pw"}, status=2)
+    check("FAIL a lock" in text and "hset" in text, text)
+    check("a connection survives" in place.finish("doctor", "--idle", "0.05"), "")
+    check(server.keys() == [], "doctor leaves something")
+
+
+@case
+def acl_is_enough(place):
+    """The subcommands, and so the library's client, under exactly the rule that is printed."""
+    text = place.finish("acl", "--server-version", "7.0", "--prefix", "app:")
+    check(text.startswith("redis-cli ACL SETUSER locker on '>PASSWORD' resetkeys '~app:*' resetchannels "
+                          "'&redisson_lock__channel:{app:*' -@all +eval "), text)
+    version_ = re.search(r"redis_version:(\S+)", place.server.do("INFO", "server").decode())[1]
+    url = place.server.url + "?key_prefix=app:"
+    login = {"HOLDFAST_USER": "locker", "HOLDFAST_PASSWORD": "pw"}
+    for kinds in ([], ["--fenced"], ["--simple"]):
+        line, = place.lines("acl", *kinds, url=url)
+        check(line == place.lines("acl", *kinds, "--server-version", version_, "--prefix", "app:")[0], "the server is asked")
+        place.server.do("ACL", "SETUSER", "locker", "reset", "on", ">pw", *line["rules"])
+        how = {"url": url, "environment": login}
+        place.finish("run", "x", *kinds, "--", "true", **how)
+        holder = place.hold("x", *kinds, "--ttl", "3", **how)
+        place.finish("run", "x", "-w", "0.1", *kinds, "--", "true", status=75, **how)
+        waiter = place.start("run", "x", *kinds, "--", "true", **how)
+        place.finish("free", "x", *(kinds if kinds == ["--simple"] else []), **how)
+        check(waiter.finish() == 0 and holder.finish() == 79, waiter.output + holder.output)
+        check("OK   a lock" in place.finish("doctor", status=1, **how), "connect() finds a gap")
+        place.finish("run", "y", *kinds, "--", "true", status=77, url=place.server.url, environment=login)
+        needed = [rule for rule in line["rules"] if rule in ("+eval", "+evalsha", "+hset", "+hdel", "+pexpire")]
+        check(len(needed) == 5, line)
+    place.finish("list", status=77, url=url, environment=login)
+    line, = place.lines("acl", "--operator", url=url)
+    place.server.do("ACL", "SETUSER", "locker", "reset", "on", ">pw", *line["rules"])
+    for arguments in (["list"], ["inspect", "x"], ["watch", "--for", "0.01"]):
+        place.finish(*arguments, url=url, environment=login)
+    check("OK   permissions" in place.finish("doctor", url=url, environment=login, status=1), "doctor as an operator")
+    line, = place.lines("acl", "--server-version", "6.0", url=url)
+    check(not [rule for rule in line["rules"] if rule.startswith("&")], "Redis 6.0 has no channels in its rules")
+    line, = place.lines("acl", "--server-version", "7.2", url="redis+cluster://localhost")
+    check("+spublish" in line["rules"] and "+cluster|slots" in line["rules"], line)
+    servers, sentinels = place.lines("acl", "--server-version", "7.2", url="redis+sentinel://localhost/mymaster")
+    check((servers["at"], sentinels["at"]) == ("servers", "sentinels"), sentinels)
+    place.finish("acl", "--server-version", "5.0", status=64)
 
 
 @case

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include <fnmatch.h>
+
+#include "cli/commands.hpp"
+#include "cli/exit_status.hpp"
+#include "cli/lock_text.hpp"
+#include "cli/output.hpp"
+#include "cli/server/lock_reader.hpp"
+
+/// Decision: messages and polls, and nothing is written. A poll tells the holder; a message tells that it released the
+/// lock, and that it is time to look. A lock that ends without a message has expired or was deleted. A hold that begins
+/// and ends between two polls is seen by its message alone.
+///
+/// Decision: patterns (PSUBSCRIBE), because a subscription to each channel would count as a waiter. Sharded channels
+/// have no patterns, so a cluster is polled alone. Publishers count this program as a client that received a release.
+namespace holdfast::cli {
+namespace {
+
+using clock = std::chrono::steady_clock;
+
+class watching {
+ public:
+  watching(const watch_options& options, const detail::settings& settings, network& over)
+      : options_(options), settings_(settings), over_(over),
+        one_name_(options.pattern.find_first_of("*?[\\") == std::string::npos) {}
+
+  asio::awaitable<void> run() {
+    bool away = false;
+    while (!is_over()) {
+      try {
+        co_await connect();
+        if (std::exchange(away, false)) report_server("connected", "");
+        while (!is_over()) {
+          co_await poll();
+          co_await listen();
+        }
+      } catch (const error& failed) {
+        if (first_) throw;
+        if (!std::exchange(away, true)) report_server("unreachable", failed.what());
+      }
+      if (away) {
+        asio::steady_timer alarm(co_await asio::this_coro::executor, options_.every);
+        co_await alarm.async_wait(asio::use_awaitable);
+      }
+    }
+  }
+
+ private:
+  bool is_over() const { return options_.duration && clock::now() - begin_ >= *options_.duration; }
+
+  asio::awaitable<void> connect() {
+    reader_ = co_await lock_reader::open(over_, settings_);
+    listener_.reset();
+    if (settings_.kind == detail::deployment::cluster) co_return;
+    auto& server = reader_->server(0);
+    listener_ = co_await session::open(over_, server.node(), milliseconds(2'000));
+    for (const bool simple : {false, true}) {
+      const auto name = one_name_ ? literal_pattern(options_.pattern) : options_.pattern;
+      words command{"PSUBSCRIBE", reader_->channel_pattern(name, simple)};
+      const auto reply = co_await listener_->ask(std::move(command));
+      if (!reply.is_error()) continue;
+      listener_.reset();  // an ACL withholds it: polls alone
+      co_return;
+    }
+  }
+
+  asio::awaitable<void> poll() {
+    std::map<std::string, lock_facts> now;
+    co_await reader_->list_processes();
+    if (one_name_) {
+      auto key = co_await reader_->read(options_.pattern);
+      if (key.lock) now.emplace(key.lock->name, std::move(*key.lock));
+    } else {
+      const lock_reader::finder keep = [&](const lock_facts& lock) { now.insert_or_assign(lock.name, lock); };
+      co_await reader_->scan(options_.pattern, keep);
+    }
+    for (const auto& [name, lock] : now) compare(known_.contains(name) ? &known_.at(name) : nullptr, &lock);
+    for (const auto& [name, lock] : known_)
+      if (!now.contains(name)) compare(&lock, nullptr);
+    known_ = std::move(now);
+    first_ = false;
+  }
+
+  bool is_watched(const std::string& name) const {
+    return one_name_ ? name == options_.pattern : ::fnmatch(options_.pattern.c_str(), name.c_str(), 0) == 0;
+  }
+
+  /// Messages, until it is time for the next poll.
+  asio::awaitable<void> listen() {
+    const auto until = clock::now() + options_.every;
+    for (;;) {
+      const auto left = std::chrono::ceil<milliseconds>(until - clock::now());
+      if (left <= milliseconds(0) || is_over()) co_return;
+      if (!listener_) {
+        asio::steady_timer alarm(co_await asio::this_coro::executor, left);
+        co_await alarm.async_wait(asio::use_awaitable);
+        co_return;
+      }
+      const auto message = co_await listener_->next(left);
+      if (message && message->elements.size() == 4) co_await look_at(message->elements[2].text);
+    }
+  }
+
+  asio::awaitable<void> look_at(std::string channel) {
+    const auto name = reader_->name_of_channel(channel);
+    if (!name || !is_watched(*name)) co_return;
+    const auto before = known_.find(*name);
+    report("released", before == known_.end() ? nullptr : &before->second, *name);
+    if (before != known_.end()) known_.erase(before);
+    auto key = co_await reader_->read(*name);
+    if (key.lock && !key.lock->process) {  // perhaps a client that has come since
+      co_await reader_->list_processes();
+      key = co_await reader_->read(*name);
+    }
+    if (!key.lock) co_return;
+    compare(nullptr, &*key.lock);
+    known_.insert_or_assign(*name, std::move(*key.lock));
+  }
+
+  void compare(const lock_facts* before, const lock_facts* now) {
+    if (before && (!now || before->holder != now->holder)) report("ended", before, before->name);
+    if (now && (!before || before->holder != now->holder)) report(first_ ? "held" : "acquired", now, now->name);
+    const auto waiters = [](const lock_facts* lock) { return lock && lock->waiters ? *lock->waiters : 0; };
+    if (now && waiters(before) != waiters(now)) report("waiters", now, now->name);
+  }
+
+  void report(std::string_view happened, const lock_facts* lock, const std::string& name) {
+    if (options_.access.json) {
+      json::object line = lock ? json_of(*lock) : json::object();
+      if (!lock) put_bytes(line, "name", name);
+      line["event"] = happened;
+      print(line);
+      return;
+    }
+    std::string line(happened);
+    line.append(line.size() < 9 ? 9 - line.size() : 0, ' ').append(" ").append(shown(name));
+    if (lock && happened == "waiters")
+      line += "  " + std::to_string(lock->waiters.value_or(0));
+    else if (lock)
+      line += "  " + shown(lock->holder) + "  " + process_text(lock->process);
+    print(line);
+  }
+
+  void report_server(const char* happened, const std::string& text) {
+    if (!options_.access.json) {
+      print(std::string(happened) + (text.empty() ? "" : "  " + text));
+      return;
+    }
+    json::object line;
+    line["event"] = happened;
+    line["text"] = text;
+    print(line);
+  }
+
+  const watch_options& options_;
+  const detail::settings& settings_;
+  network& over_;
+  const bool one_name_;
+  const clock::time_point begin_ = clock::now();
+  std::unique_ptr<lock_reader> reader_;
+  std::unique_ptr<session> listener_;  // null: polls alone
+  std::map<std::string, lock_facts> known_;
+  bool first_ = true;
+};
+
+}  // namespace
+
+asio::awaitable<int> watch(watch_options options) {
+  const auto settings = detail::resolve(config_of(options.access));
+  network over(co_await asio::this_coro::executor);
+  watching watched(options, settings, over);
+  co_await watched.run();
+  co_return done;
+}
+
+}  // namespace holdfast::cli
