@@ -16,6 +16,7 @@
 #include <CLI/Formatter.hpp>
 
 #include "cli/exit_status.hpp"
+#include "cli/reference.hpp"
 
 namespace holdfast::cli {
 namespace {
@@ -188,6 +189,14 @@ void interface::add_help() {
   command->add_flag("--deps", with_dependencies_, "and those of the libraries");
   command->add_flag("--json", version_as_json_, "as a JSON object");
   command->callback([this] { at_once_ = [this] { return version(with_dependencies_, version_as_json_); }; });
+  command = app_.add_subcommand("completion", "Print the completions for a shell");
+  command->add_option("shell", shell_, "bash, zsh or fish")
+      ->required()
+      ->type_name("SHELL")
+      ->check(CLI::IsMember({"bash", "zsh", "fish"}));
+  command->callback([this] { at_once_ = [this] { return print_completion(app_, shell_); }; });
+  command = app_.add_subcommand("man", "Print the manual page, for man -l -");
+  command->callback([this] { at_once_ = [this] { return print_manual(app_); }; });
 }
 
 void interface::read(std::vector<std::string> arguments) {

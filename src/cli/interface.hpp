@@ -10,7 +10,7 @@
 
 namespace holdfast::cli {
 
-/// The options of all subcommands.
+/// The options of all subcommands. The manual and the completions are made of the same texts.
 class interface {
  public:
   interface();
@@ -45,6 +45,7 @@ class interface {
   doctor_options doctor_;
   acl_options acl_;
   bool with_dependencies_ = false, version_as_json_ = false;
+  std::string shell_;
 };
 
 }  // namespace holdfast::cli

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import resource
+import shutil
 import signal
 import socket
 import subprocess
@@ -265,7 +266,7 @@ def nobody_answers(place):
 def wrong_command_lines(place):
     for arguments in ([], ["no-such"], ["list", "--no-such"], ["inspect"], ["run", "x"], ["run", "x", "--on-lost", "no", "--", "a"],
                       ["hold", "x", "-w", "soon"], ["hold", "x", "--ttl", "0.001"], ["run", "x", "--fenced", "--simple", "--", "a"],
-                      ["hold", "x", "--red"], ["inspect", ""]):
+                      ["hold", "x", "--red"], ["inspect", ""], ["completion", "csh"]):
         text = place.finish(*arguments, status=64)
         check(text.startswith("holdfast: ") and text.count("\n") == 1, text)
     place.finish("list", url="http://x", status=78)
@@ -463,6 +464,62 @@ def acl_is_enough(place):
     servers, sentinels = place.lines("acl", "--server-version", "7.2", url="redis+sentinel://localhost/mymaster")
     check((servers["at"], sentinels["at"]) == ("servers", "sentinels"), sentinels)
     place.finish("acl", "--server-version", "5.0", status=64)
+
+
+@case
+def help_and_manual_say_the_same(place):
+    manual = place.finish("man")
+    text = re.sub(r"\s+", " ", manual.replace("\\-", "-").replace("\\e", "\\").replace("\n.br\n", "\n"))
+    subcommands = re.findall(r"^\.SS holdfast (\S+)$", manual, re.M)
+    check({"run", "hold", "wait", "free", "list", "inspect", "watch", "doctor", "acl", "version", "completion"} <=
+          set(subcommands), subcommands)
+    for subcommand in subcommands:
+        usage = place.finish(subcommand, "--help")
+        described = re.findall(r"^  (\S.*?)(?: {2,}|\n {10,})(\S.*(?:\n {10,}\S.*)*)", usage, re.M)
+        check(described, usage)
+        for option, description in described:
+            words = re.sub(r"\s+", " ", description)
+            check(words.split("REQUIRED ")[-1] in text, f"{subcommand} {option}: {words!r} is not in the manual")
+    overview = place.finish("--help")
+    for subcommand in subcommands:
+        check(re.search(rf"^  {subcommand} ", overview, re.M), f"{subcommand} is not in --help")
+    check("79" in overview and "the lock was lost" in overview, overview)
+    if shutil.which("man"):
+        done = subprocess.run(["man", "--warnings", "-l", "-"], input=manual, capture_output=True, text=True, check=False)
+        check(not done.stderr, done.stderr)
+
+
+@case
+def completions(place):
+    script = place.finish("completion", "bash")
+    for line, word, expected in (("holdfast in", 1, "inspect"), ("holdfast run --fen", 2, "--fenced"),
+                                 ("holdfast completion z", 2, "zsh")):
+        words = line.split()
+        done = subprocess.run(["bash", "-c", script + f"""
+COMP_WORDS=({' '.join(words)}); COMP_CWORD={word}; _holdfast; printf '%s\\n' "${{COMPREPLY[@]}}" """],
+                              capture_output=True, text=True, check=False)
+        check(done.stdout.split() == [expected] and not done.stderr, f"{line}: {done}")
+    for shell in ("zsh", "fish"):
+        script = place.finish("completion", shell)
+        check("inspect" in script and "fenced" in script, script)
+        if shutil.which(shell):
+            done = subprocess.run([shell, "-n"], input=script, capture_output=True, text=True, check=False)
+            check(not done.returncode, done.stderr)
+
+
+@case
+def examples_of_the_page(place):
+    """Each block of docs/cli.md that begins with a subcommand is accepted, and each option in it exists."""
+    page = (place.root / "docs/cli.md").read_text(encoding="utf-8")
+    commands = re.findall(r"^(?:\S*=\S+ )*holdfast ((?:run|hold|wait|list|inspect|watch|free|doctor|acl|version|completion)\b.*)$",
+                          page, re.M)
+    check(len(commands) > 10, "the page has no commands")
+    for command in commands:
+        subcommand, *rest = re.split(r" -- |[#|]", command)[0].split()
+        usage = place.finish(subcommand, "--help")
+        for word in rest:
+            if word.startswith("-"):
+                check(re.search(rf"(^|[\s,]){re.escape(word.split('=')[0])}\b", usage), f"{command}: no {word} in\n{usage}")
 
 
 @case

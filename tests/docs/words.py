@@ -19,6 +19,7 @@ BUDGETS = {  # words
     "README.md": 1300,
     "CONTRIBUTING.md": 900,
     "docs/benchmarks.md": 3000,
+    "docs/cli.md": 1000,
     "docs/comparison.md": 1500,
     "docs/demo.md": 900,
     "docs/quickstart.md": 700,
