@@ -18,15 +18,13 @@
 #include "cli/server/permissions.hpp"
 #include "cli/server/primaries.hpp"
 #include "config/numbers.hpp"
-#include "protocol/keys.hpp"
-#include "topology/failover_time.hpp"
 
 namespace holdfast::cli {
 namespace {
 
 using clock = std::chrono::steady_clock;
 constexpr int round_trips = 21;
-constexpr std::size_t most_names = 5;  // that are listed of one kind
+constexpr std::size_t most_complaints = 10;  // about locks
 
 milliseconds since(clock::time_point begin) { return std::chrono::duration_cast<milliseconds>(clock::now() - begin); }
 
@@ -142,16 +140,7 @@ class examination {
     const auto reply = co_await server.ask(std::move(command));
     if (!reply.is_error()) report(judge_cluster(reply.text));
     const auto timeout = co_await setting_of(server, "cluster-node-timeout");
-    if (const auto value = detail::parse_number(timeout))
-      report_failover(detail::cluster_failover, milliseconds(*value), "redis-cli CONFIG SET cluster-node-timeout 5000");
-  }
-
-  void report_failover(const detail::failover_time& takes, milliseconds value, const char* fix) {
-    if (const auto why = detail::shorter_than(takes, value, settings_.values.ttl))
-      report({verdict::warn, "failover", *why, std::string(fix) + ", or a longer ttl"});
-    else
-      report({verdict::ok, "failover",
-              std::string(takes.setting) + ' ' + std::to_string(value.count()) + ": a lease outlives it"});
+    if (const auto value = detail::parse_number(timeout)) report(judge_node_timeout(milliseconds(*value), settings_));
   }
 
   asio::awaitable<void> examine_sentinel(redis::endpoint node) {
@@ -160,36 +149,14 @@ class examination {
       const auto sentinel = co_await session::open(over_, std::move(node), answer_limit(settings_));
       words command{"SENTINEL", "MASTER", settings_.primary_name};
       const auto reply = co_await sentinel->ask(std::move(command));
-      long long down_after = 0, quorum = 0, others = 0;
-      for (std::size_t i = 0; i + 1 < reply.elements.size(); i += 2) {
-        const auto value = detail::parse_number(reply.elements[i + 1].text).value_or(0);
-        if (reply.elements[i].text == "down-after-milliseconds") down_after = value;
-        if (reply.elements[i].text == "quorum") quorum = value;
-        if (reply.elements[i].text == "num-other-sentinels") others = value;
-      }
       if (reply.is_error())
         report({verdict::fail, "sentinel", sentinel->words_of(reply), "check the name at the end of the URL"});
       else
-        judge_sentinels(others + 1, quorum, milliseconds(down_after));
+        report_all(judge_sentinels(reply, settings_));
     } catch (const error& failed) {
       report({verdict::warn, "sentinel", failed.what(), "start it"});
     }
     server_.clear();
-  }
-
-  void judge_sentinels(long long all, long long quorum, milliseconds down_after) {
-    const auto text = std::to_string(all) + " sentinels, quorum " + std::to_string(quorum);
-    if (all < 3)
-      report({verdict::warn, "sentinel", text + ": two cannot tell which of them is cut off", "run three or more"});
-    else if (2 * quorum <= all)
-      report({verdict::warn, "sentinel", text + ": less than a majority",
-              "redis-cli -p 26379 SENTINEL SET " + shown(settings_.primary_name) + " quorum " +
-                  std::to_string(all / 2 + 1)});
-    else
-      report({verdict::ok, "sentinel", text});
-    const auto fix =
-        "redis-cli -p 26379 SENTINEL SET " + shown(settings_.primary_name) + " down-after-milliseconds 5000";
-    report_failover(detail::sentinel_failover, down_after, fix.c_str());
   }
 
   /// A message to ourselves, as a waiter would get it.
@@ -280,18 +247,15 @@ class examination {
   asio::awaitable<void> examine_locks() {
     try {
       const auto reader = co_await lock_reader::open(over_, settings_);
-      std::size_t without_ttl = 0, splitting = 0;
+      std::size_t wrong = 0;
       const lock_reader::finder look = [&](const lock_facts& lock) {
-        if (lock.ttl < 0 && ++without_ttl <= most_names)
-          report({verdict::fail, "lock",
-                  shown(lock.name) + " has no TTL: it never ends, and lock() throws corrupt_lock",
-                  "holdfast free -- " + shown(lock.name)});
-        if (!detail::fits_a_cluster(settings_.values.key_prefix + lock.name) && ++splitting <= most_names)
-          report({verdict::warn, "name", shown(lock.name) + " cannot be locked in a cluster",
-                  "one hash tag, or no brace"});
+        for (const auto& found : judge_lock(lock, settings_))
+          if (++wrong <= most_complaints) report(found);
       };
       co_await reader->scan("*", look);
-      if (without_ttl == 0) report({verdict::ok, "locks", "each has a TTL"});
+      if (wrong == 0) report({verdict::ok, "locks", "each has a TTL, and a name for any topology"});
+      if (wrong > most_complaints)
+        report({verdict::warn, "locks", std::to_string(wrong - most_complaints) + " more", "holdfast list"});
     } catch (const error& failed) {
       report({verdict::ok, "locks", std::string("cannot be listed: ") + failed.what(), "holdfast acl --operator"});
     }

@@ -38,8 +38,8 @@ class Place:
         self.server = self.start_server()
         self.schema = json.loads((self.root / "docs/cli.schema.json").read_text(encoding="utf-8"))
 
-    def start_server(self, *options):
-        self.servers.append(Redis(self.folder, *options))
+    def start_server(self, *options, **how):
+        self.servers.append(Redis(self.folder, *options, **how))
         return self.servers[-1]
 
     def start(self, *arguments, url=None, **how):
@@ -398,6 +398,37 @@ def all_primaries_of_a_cluster(place):
 
 
 @case
+def the_primary_that_sentinels_name(place):
+    port, *ports = free_ports(4)
+    primary = place.start_server("--port", str(port), "--appendonly", "yes")
+    for number, own in enumerate(ports):
+        file = Path(place.folder, f"sentinel{number}.conf")
+        file.write_text(f"sentinel myid {'abc'[number] * 40}\nsentinel monitor mymaster 127.0.0.1 {port} 2\n"
+                        "sentinel down-after-milliseconds mymaster 5000\n", encoding="utf-8")
+        place.start_server("--port", str(own), "--sentinel", configuration=str(file))
+    sentinels = place.servers[-3:]
+    for one, own, letter in zip(sentinels, ports, "abc"):
+        for other in sentinels:
+            if other is not one:
+                other.do("PUBLISH", "__sentinel__:hello",
+                         f"127.0.0.1,{own},{letter * 40},0,mymaster,127.0.0.1,{port},0")
+    hosts = ",".join(f"127.0.0.1:{own}" for own in ports)
+    url = f"redis+sentinel://{hosts}/mymaster"
+    holder = place.hold("orders:42", url=url)
+    check(place.lines("inspect", "orders:42", url=url)[0]["process"]["pid"] == str(holder.pid), "inspect by sentinels")
+    check([line["name"] for line in place.lines("list", url=url)] == ["orders:42"], "list by sentinels")
+    text = place.finish("doctor", url=url)
+    check(text.count("3 sentinels, quorum 2") == 3 and "down-after-milliseconds 5000: a lease outlives it" in text, text)
+    sentinels[0].do("SENTINEL", "SET", "mymaster", "down-after-milliseconds", "30000")
+    text = place.finish("doctor", url=url, status=1)
+    check("a TTL of 30000 ms may end during a failover" in text, text)
+    sentinels[0].kill()
+    text = place.finish("doctor", url=url, status=1)
+    check("WARN sentinel" in text, text)
+    place.finish("list", url=f"redis+sentinel://{hosts}/another", status=78)
+
+
+@case
 def doctor(place):
     text = plain(place.finish("doctor", status=1))
     check("WARN persistence" in text and "FAIL" not in text, text)
@@ -416,7 +447,7 @@ def doctor(place):
     server.lock("kept")
     server.do("PERSIST", "kept")
     text = place.finish("doctor", status=2)
-    check("kept has no TTL" in text and "fix: holdfast free -- kept" in text, text)
+    check("'kept' has no TTL" in text and "fix: holdfast free -- 'kept'" in text, text)
     place.finish("free", "kept")
     server.do("ACL", "SETUSER", "locker", "on", ">pw", "~*", "&*", "+@all", "-hincrby", "-hset")
     text = place.finish("doctor", "--check-user", "locker", status=2)

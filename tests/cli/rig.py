@@ -86,16 +86,16 @@ class Connection:
 class Redis:
     """A server on a unix socket."""
 
-    def __init__(self, folder, *options):
+    def __init__(self, folder, *options, configuration=None):
         name, executable = server_command()
         if not executable:
             print("skipped: no redis-server, valkey-server or redis-check-rdb in PATH")
             sys.exit(77)
         self.path = os.path.join(folder, f"{uuid.uuid4().hex[:8]}.sock")
         self.url = "redis+unix://" + self.path
-        self.process = subprocess.Popen(
-            [name, "--port", "0", "--unixsocket", self.path, "--save", "", "--appendonly", "no", "--dir", folder, *options],
-            executable=executable, stdout=subprocess.DEVNULL)
+        settings = [configuration] if configuration else ["--port", "0", "--save", "", "--appendonly", "no"]
+        self.process = subprocess.Popen([name, *settings, "--unixsocket", self.path, "--dir", folder, *options],
+                                        executable=executable, stdout=subprocess.DEVNULL)
         self.connection = None
         wait_until(self.answers, "the server starts")
 

@@ -4,7 +4,10 @@
 #include <algorithm>
 #include <charconv>
 
+#include "base/escape.hpp"
 #include "cli/server/permissions.hpp"
+#include "protocol/keys.hpp"
+#include "topology/failover_time.hpp"
 
 namespace holdfast::cli {
 namespace {
@@ -76,6 +79,14 @@ finding judge_refusals(const info_text& info) {
     return {verdict::fail, "writes", "the server cannot write to its disk, and may refuse locks",
             "redis-cli INFO persistence"};
   return {verdict::ok, "writes", "accepted"};
+}
+
+finding judge_failover(const detail::failover_time& takes, milliseconds value, const detail::settings& settings,
+                       const std::string& fix) {
+  if (const auto why = detail::shorter_than(takes, value, settings.values.ttl))
+    return {verdict::warn, "failover", *why, fix + ", or a longer ttl"};
+  const auto text = std::string(takes.setting) + ' ' + std::to_string(value.count());
+  return {verdict::ok, "failover", text + ": a lease outlives it"};
 }
 
 }  // namespace
@@ -161,6 +172,41 @@ finding judge_cluster(std::string_view cluster_info) {
   if (state != "ok") return {verdict::fail, "cluster", text, "redis-cli --cluster check HOST:PORT"};
   if (assigned != all_slots) return {verdict::fail, "cluster", text + " of 16384", "redis-cli --cluster fix HOST:PORT"};
   return {verdict::ok, "cluster", text};
+}
+
+finding judge_node_timeout(milliseconds timeout, const detail::settings& settings) {
+  return judge_failover(detail::cluster_failover, timeout, settings, "redis-cli CONFIG SET cluster-node-timeout 5000");
+}
+
+findings judge_sentinels(const redis::reply& primary, const detail::settings& settings) {
+  const auto value_of = [&](std::string_view field) {
+    for (std::size_t i = 0; i + 1 < primary.elements.size(); i += 2)
+      if (primary.elements[i].text == field) return number_in(primary.elements[i + 1].text);
+    return 0LL;
+  };
+  const auto all = value_of("num-other-sentinels") + 1, quorum = value_of("quorum");
+  const auto set = "redis-cli -p 26379 SENTINEL SET " + detail::escaped(settings.primary_name) + ' ';
+  finding sentinels{verdict::ok, "sentinel", std::to_string(all) + " sentinels, quorum " + std::to_string(quorum)};
+  if (all < 3) {
+    sentinels = {verdict::warn, "sentinel", sentinels.text + ": two cannot tell which of them is cut off",
+                 "run three or more"};
+  } else if (2 * quorum <= all) {
+    sentinels = {verdict::warn, "sentinel", sentinels.text + ": less than a majority",
+                 set + "quorum " + std::to_string(all / 2 + 1)};
+  }
+  return {sentinels, judge_failover(detail::sentinel_failover, milliseconds(value_of("down-after-milliseconds")),
+                                    settings, set + "down-after-milliseconds 5000")};
+}
+
+findings judge_lock(const lock_facts& lock, const detail::settings& settings) {
+  const auto name = detail::in_quotes(lock.name);
+  findings found;
+  if (lock.ttl < 0)
+    found.push_back({verdict::fail, "lock", name + " has no TTL: it never ends, and lock() throws corrupt_lock",
+                     "holdfast free -- " + name});
+  if (!detail::fits_a_cluster(settings.values.key_prefix + lock.name))
+    found.push_back({verdict::warn, "name", name + " cannot be locked in a cluster", "one hash tag, or no brace"});
+  return found;
 }
 
 }  // namespace holdfast::cli

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <chrono>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "cli/server/lock_facts.hpp"
 #include "config/settings.hpp"
+#include "redis/resp.hpp"
 
 /// Pure: what the answers of a server mean for locks.
 namespace holdfast::cli {
@@ -46,5 +47,10 @@ finding judge_clock(milliseconds ahead);
 /// `slowest`, `middle`: of several round trips.
 finding judge_round_trips(microseconds slowest, microseconds middle, const detail::settings& settings);
 finding judge_cluster(std::string_view cluster_info);
+finding judge_node_timeout(milliseconds timeout, const detail::settings& settings);
+/// `primary`: a sentinel's answer to SENTINEL MASTER.
+findings judge_sentinels(const redis::reply& primary, const detail::settings& settings);
+/// Empty: the lock is in order.
+findings judge_lock(const lock_facts& lock, const detail::settings& settings);
 
 }  // namespace holdfast::cli
