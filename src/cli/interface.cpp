@@ -70,7 +70,7 @@ void add_terms(CLI::App& command, acquire_options& acquire) {
   add_access(command, acquire.access);
   add_lock(command, acquire.lock, true);
   add_duration(command, "-w,--wait", acquire.wait, "wait at most this long for a busy lock. Default: without a limit");
-  command.add_flag("-n,--no-wait", acquire.no_wait, "do not wait for a busy lock: exit status 75");
+  command.add_flag("-n,--no-wait", acquire.no_wait, "do not wait for a busy lock: exit status 75")->excludes("--wait");
   add_duration(command, "--ttl", acquire.ttl,
                "how long Redis keeps the lock without renewal, from 0.1 s to 24 h. Default: 30 s. It is renewed");
   add_duration(command, "--max-hold", acquire.max_hold, "renew for this long at most; the lock is lost afterwards");

@@ -104,6 +104,7 @@ std::string for_zsh(const CLI::App& app) {
          "  [[ ${words[2]} == completion ]] && flags+=(bash zsh fish)\n"
          "  compadd -- $flags\n"
          "}\n"
+         "[ \"$funcstack[1]\" != _holdfast ] || _holdfast\n"  // the file is autoloaded: this is the first call
          "compdef _holdfast holdfast";
 }
 

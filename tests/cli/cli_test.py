@@ -266,7 +266,7 @@ def nobody_answers(place):
 def wrong_command_lines(place):
     for arguments in ([], ["no-such"], ["list", "--no-such"], ["inspect"], ["run", "x"], ["run", "x", "--on-lost", "no", "--", "a"],
                       ["hold", "x", "-w", "soon"], ["hold", "x", "--ttl", "0.001"], ["run", "x", "--fenced", "--simple", "--", "a"],
-                      ["hold", "x", "--red"], ["inspect", ""], ["completion", "csh"]):
+                      ["hold", "x", "--red"], ["hold", "x", "-n", "-w", "1"], ["inspect", ""], ["completion", "csh"]):
         text = place.finish(*arguments, status=64)
         check(text.startswith("holdfast: ") and text.count("\n") == 1, text)
     place.finish("list", url="http://x", status=78)
@@ -551,6 +551,28 @@ def examples_of_the_page(place):
         for word in rest:
             if word.startswith("-"):
                 check(re.search(rf"(^|[\s,]){re.escape(word.split('=')[0])}\b", usage), f"{command}: no {word} in\n{usage}")
+
+
+@case
+def cron_systemd_and_kubernetes(place):
+    """The lines of docs/cli.md, as far as a test can be cron, systemd or a kubelet."""
+    page = (place.root / "docs/cli.md").read_text(encoding="utf-8")
+    cron = re.search(r"^\*/5 \* \* \* \*  (.*)$", page, re.M)[1].replace("redis://redis.example", place.server.url)
+    unit = re.search(r"^ExecStart=(.*)$", page, re.M)[1].replace("/usr/bin/holdfast", "holdfast")
+    pod = " ".join(f"'{word}'" for word in json.loads(re.search(r"^command: (.*)$", page, re.M)[1]))
+    folder = Path(place.folder, "bin")
+    folder.mkdir()
+    (folder / "holdfast").symlink_to(place.program)
+    nothing = Path("/bin/true").resolve()
+    for line in (cron, unit, pod):
+        line = re.sub(r"(?<=[ '])/(usr/local/bin|app)/\w+", str(nothing), line)
+        check(str(nothing) in line, line)
+        done = subprocess.run(["/bin/sh", "-c", line], capture_output=True, text=True, check=False,
+                              env={"PATH": f"{folder}:/usr/bin:/bin", "HOLDFAST_URL": place.server.url})
+        check(done.returncode == 0, f"{line}: {done}")
+    place.server.lock("report")
+    done = subprocess.run(["/bin/sh", "-c", cron], capture_output=True, text=True, check=False, env={"PATH": f"{folder}:/usr/bin:/bin"})
+    check(done.returncode == 75, f"{cron}: {done}")
 
 
 @case

@@ -450,6 +450,26 @@ def Ctrl_C_reaches_the_command_alone(end):
 
 
 @case
+def Ctrl_Z_stops_the_job_and_fg_continues_it(end):
+    shell = Job("bash", "--norc", "-i", url=end.server.url, terminal=True, environment={"PS1": "", "HISTFILE": ""})
+    end.jobs.append(shell)
+    shell.type(f"{end.program} run job --ttl 600 -- sh -c 'echo ready; read line; echo got $line; exit 3'\n")
+    shell.wait_for("ready\n")
+    shell.type("\x1a")
+    shell.wait_for("Stopped")
+    check(end.server.do("EXISTS", "job"), "the lock is gone")
+    shells_own = os.tcgetpgrp(shell.terminal)
+    shell.type("fg\n")
+    wait_until(lambda: os.tcgetpgrp(shell.terminal) != shells_own, "the job is in the foreground")
+    shell.type("words\n")
+    shell.wait_for("got words\n")
+    shell.type("echo status $?\n")
+    shell.wait_for("status 3\n")
+    shell.type("exit 0\n")
+    end.ends_with(shell, 0)
+
+
+@case
 def stdin_is_the_commands(end):
     with open(os.path.join(end.folder, "input"), "w+", encoding="utf-8") as file:
         file.write("from a file")
