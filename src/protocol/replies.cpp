@@ -53,6 +53,14 @@ answer<acquire_answer> read_busy(const reply& reply) {
   return value(acquire_answer{kind::busy, milliseconds(std::min(reply.integer, longest_busy_ttl)), {}});
 }
 
+/// As read_busy(). Below -1 the TTL is -2 minus the number, and the holder is no holdfast client.
+answer<acquire_answer> read_busy_of_holder(const reply& reply) {
+  using kind = acquire_answer::kind;
+  if (!is_integer(reply) || reply.integer >= -1) return read_busy(reply);
+  const milliseconds ttl(std::min(-2 - reply.integer, longest_busy_ttl));
+  return value(acquire_answer{.type = kind::busy, .holder_ttl = ttl, .barging = true});
+}
+
 /// A decimal number of at most `digits` digits.
 std::optional<std::uint64_t> read_decimal(const reply& reply, std::size_t digits) {
   const bool number = reply.type == reply::kind::string && !reply.text.empty() && reply.text.size() <= digits &&
@@ -75,11 +83,11 @@ std::optional<std::uint16_t> spare_tokens(const reply& reply) {
 }  // namespace
 
 answer<acquire_answer> read_acquire(const reply& reply) {
-  return is_nil(reply) ? value(acquire_answer{acquire_answer::kind::acquired, {}, {}}) : read_busy(reply);
+  return is_nil(reply) ? value(acquire_answer{acquire_answer::kind::acquired, {}, {}}) : read_busy_of_holder(reply);
 }
 
 answer<acquire_answer> read_acquire_fenced(const reply& reply) {
-  if (reply.type != reply::kind::array) return read_busy(reply);
+  if (reply.type != reply::kind::array) return read_busy_of_holder(reply);
   const auto parts = reply.elements.size();
   const auto token = parts == 1 || parts == 2 ? new_token(reply.elements[0]) : std::nullopt;
   const auto spare = parts == 2 ? spare_tokens(reply.elements[1]) : std::optional<std::uint16_t>(0);

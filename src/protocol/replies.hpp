@@ -30,6 +30,7 @@ struct acquire_answer {
   std::optional<milliseconds> holder_ttl{};  // busy: empty if the answer has no TTL
   std::optional<std::uint64_t> token{};      // of a fenced hold
   std::uint16_t spare_tokens = 0;            // the tokens after it, for later holds of the same claim
+  bool barging = false;                      // busy: the holder is no holdfast client, so it takes no turns
   /// Busy, but some of several primaries have granted the lock: perhaps it is free. The value is the response time
   /// of the slowest primary.
   std::optional<std::chrono::nanoseconds> split{};

@@ -72,12 +72,12 @@ constexpr const char *wrong = "WRONGTYPE", *corrupt = "HOLDFAST corrupt count", 
 const std::vector<row> hash_rows{
     {"acquire",
      eval(lua::acquire, {"m"}, {ms, "me:1"}),
-     {"(nil)", "(nil)", "(nil)", "(nil)", "ttl", "(nil)", wrong, "-1", "(nil)"},
+     {"(nil)", "(nil)", "(nil)", "(nil)", "-2 - ttl", "(nil)", wrong, "-1", "(nil)"},
      to_a_stranger,
      when_free},
     {"acquire_fenced",
      eval(lua::acquire_fenced, {"m", "token"}, {ms, "me:1"}),
-     {"token", "token", "token", "token", "ttl", "token", wrong, "-1", "token"},
+     {"token", "token", "token", "token", "-2 - ttl", "token", wrong, "-1", "token"},
      to_a_stranger,
      when_free},
     {"acquire_any of one",
@@ -300,6 +300,7 @@ bool about(long long n, long long expected) { return n > expected - tolerance &&
 
 bool fits(const value& v, std::string_view expected) {
   if (expected == "ttl") return v.type == value::kind::integer && about(v.number, long_ttl);
+  if (expected == "-2 - ttl") return v.type == value::kind::integer && about(-2 - v.number, long_ttl);
   if (expected == "token")
     return v.type == value::kind::array && v.elements.size() == 1 && v.elements[0].number > 1'000'000'000'000'000;
   if (expected.ends_with(" and a token"))
@@ -608,6 +609,23 @@ TEST_CASE("the write that only asks for a primary changes nothing and is not rep
     REQUIRE_FALSE(pair.all.primary(named(hash_rows, script).call).is_error());
     CHECK(changes() == before);
   }
+}
+
+TEST_CASE("a busy acquire tells by a number below -1 that the holder is no holdfast client") {
+  struct holder {
+    const char *field, *answer;
+  };
+  const auto [field, answer] =
+      GENERATE(holder{"c6ae660e-4bf6-8605-ae66-59d052e0c483:1", "ttl"},       // UUID version 8: ours
+               holder{"c6ae660e-4bf6-4605-ae66-59d052e0c483:1", "-2 - ttl"},  // version 4: Redisson's
+               holder{"worker:8", "-2 - ttl"});
+  CAPTURE(field);
+  const simulated s;
+  make(s.all, {"another's", {{"HSET", "m", field, "1"}, {"PEXPIRE", "m", std::to_string(long_ttl)}}});
+  for (const auto* script : {"acquire", "acquire_fenced"})
+    CHECK(fits(s.all.primary(named(hash_rows, script).call), answer));
+  s.all.primary({"PERSIST", "m"});
+  CHECK(fits(s.all.primary(named(hash_rows, "acquire").call), "-1"));
 }
 
 TEST_CASE("a repeated fenced acquire whose counter was lost gets a token") {

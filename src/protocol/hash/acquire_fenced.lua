@@ -1,5 +1,6 @@
 -- acquire_fenced(lock, token; ttl, owner[, block[, token_ttl]])
 --   -> {token[, spare]}: acquired | n >= 0: busy, the holder's TTL | -1: busy, and the holder has no TTL
+--   | n < -1: busy, the holder's TTL is -2 - n, and its field is not of a holdfast client (UUID version 8)
 -- As acquire; a new hold gets a fencing token, larger than every one before it: by one, or the server's clock in
 -- microseconds, whichever is more, so that it grows on when the key is lost. The token's key gets token_ttl. Without
 -- one it keeps the TTL that it has. Mine already (this command was sent twice): the same token again. With a block it
@@ -21,7 +22,10 @@ end
 local free = redis.call('exists', KEYS[1]) == 0
 if not free then
   if redis.call('hexists', KEYS[1], ARGV[2]) == 0 then
-    return redis.call('pttl', KEYS[1])
+    local left = redis.call('pttl', KEYS[1])
+    -- A user who may not read the field takes the holder for a holdfast client.
+    local holder = redis.pcall('hlen', KEYS[1]) == 1 and redis.pcall('hgetall', KEYS[1])[1]
+    return holder and string.sub(holder, 15, 15) ~= '8' and -2 - left or left
   end
   -- Changes nothing. Only a primary may say whose a lock is: a replica refuses the first write.
   redis.call('hdel', KEYS[1], '')

@@ -41,8 +41,20 @@ TEST_CASE("acquire answers nil or the holder's TTL") {
   CHECK(busy.value.holder_ttl == 1500ms);
   CHECK(read_acquire(replies::integer(0)).value.type == kind::busy);
   CHECK(read_acquire(replies::integer(-1)).value.type == kind::busy_without_ttl);
-  check_unexpected(read_acquire(replies::integer(-2)));
-  for (const auto& r : strange) check_unexpected(read_acquire(r));
+  for (const auto& r : strange)
+    if (r.type != redis::reply::kind::integer) check_unexpected(read_acquire(r));
+}
+
+TEST_CASE("a busy reply below -1 is the TTL of a holder that is no holdfast client") {
+  for (const auto read : {read_acquire, read_acquire_fenced}) {
+    const auto other = read(replies::integer(-1502));
+    CHECK(other.value.type == acquire_answer::kind::busy);
+    CHECK(other.value.holder_ttl == 1500ms);
+    CHECK(other.value.barging);
+    CHECK(read(replies::integer(-2)).value.holder_ttl == 0ms);
+    CHECK(read(replies::integer(least)).value.holder_ttl == 24h);
+    CHECK_FALSE(read(replies::integer(1500)).value.barging);
+  }
 }
 
 TEST_CASE("a holder is its field and its count and its TTL") {
