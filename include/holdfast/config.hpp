@@ -158,9 +158,10 @@ struct config {
   /// - it wants no renewal, a shorter TTL or more replicas
   /// - it waits for all of several locks (multi_lock)
   ///
-  /// Clients of Redisson, and holdfast clients with turns off, do not wait for others. Among them this client leaves
-  /// each other client as much time as its own turn took. It leaves 200 ms in all at most, and at most 20 ms after the
-  /// last release. Then it asks every 300 us, at most 200 times.
+  /// Clients of Redisson do not wait for others. Beside them a turn has three to eight holds, if so many wait. Then
+  /// this client leaves each other client as many holds, or as much time if that is longer. Afterwards it asks again
+  /// and again when a hold is nearly over. If it gets the lock late, its next pause is shorter by that time. Beside
+  /// holdfast clients with turns off it has no guaranteed share.
   /// Other programs may take a simple_mutex, or a red_lock that is not re-entrant, without subscribing. If a turn with
   /// passes ends and no client receives the release, this client's waiters pause for 20 ms, about four times a second.
   /// If the lock is taken in such a pause, the pause follows each such turn for a second.

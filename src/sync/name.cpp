@@ -237,10 +237,10 @@ void name::forget(hold& over) {
 
 // ---- turns
 
-nanoseconds name::found_busy() {
+nanoseconds name::found_busy(bool barging) {
   // Somebody elsewhere has the lock, so this name is contended.
   share();
-  return hand_over_.found_busy(env().time);
+  return hand_over_.found_busy(env().time, barging);
 }
 
 void name::end_turn(const release_end& end) {

@@ -213,7 +213,7 @@ class name final : public line_place,
   void share() {
     if (!hand_over_.shared()) hand_over_.share(env(), keys_->of, live_hold());
   }
-  nanoseconds found_busy();
+  nanoseconds found_busy(bool barging);
   timer_queue::action when_cool();
   void end_turn(const release_end& end);
 

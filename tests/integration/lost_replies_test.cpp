@@ -17,6 +17,7 @@ using texts = std::vector<std::string>;
 namespace {
 
 const std::string channel = "redisson_lock__channel:{m}";
+const std::string stranger = "c6ae660e-4bf6-8605-ae66-59d052e0c483:1";  // takes turns
 constexpr auto soon = 3s;  // for what must not wait for the poll cap of 5 s
 
 struct fault {
@@ -107,11 +108,11 @@ bool live_with(const fault& f, std::size_t n, world& w, proxy& net) {
 }
 
 void hold_by_hand(raw_client& eye, std::chrono::milliseconds ttl = 60s) {
-  eye("HSET", "m", "stranger:1", 1);
+  eye("HSET", "m", stranger, 1);
   eye("PEXPIRE", "m", ttl.count());
 }
 void free_by_hand(raw_client& eye) {
-  eye("HDEL", "m", "stranger:1");
+  eye("HDEL", "m", stranger);
   eye("PUBLISH", channel, "0");
 }
 redis_options durable() {
@@ -218,7 +219,7 @@ TEST_CASE("messages of any content wake a waiter and free nothing") {
   w.eye("PUBLISH", channel + "x", "0");
   w.pass(30ms);
   CHECK_FALSE(got.answer);
-  CHECK(w.eye("HGETALL", "m").strings() == texts{"stranger:1", "1"});
+  CHECK(w.eye("HGETALL", "m").strings() == texts{stranger, "1"});
   CHECK(net.count().connections == 2);
   free_by_hand(w.eye);
   w.until([&] { return got.succeeded(); }, soon);

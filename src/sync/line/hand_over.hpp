@@ -73,8 +73,9 @@ class hand_over final {
   // The others.
   /// A message says that the lock was freed. True: it is the own notification of this client.
   bool hears_itself(const clock& time) noexcept;
-  /// Redis says busy. Returns the longest time to wait before asking again.
-  nanoseconds found_busy(const clock& time) noexcept;
+  /// Redis says busy. `barging`: the holder's client takes no turns. Returns the longest time to wait before asking
+  /// again.
+  nanoseconds found_busy(const clock& time, bool barging) noexcept;
   /// Waiters of this client ask no earlier.
   time_point cool_down_until() const noexcept { return state_ ? state_->window.cool_down_until() : time_point(); }
   bool cools_down() const noexcept { return state_ && state_->alarm.due(); }

@@ -14,24 +14,30 @@ constexpr auto slack = 2;
 
 }  // namespace
 
-// The probe is due by the clock, and not a fixed time after this object's beginning. A name that is free for an instant
-// gets a new object, and the probe would never come.
-time_point handoff_window::first_probe(time_point now, duration between_looks) noexcept {
+// The opening is due by the clock, and not a fixed time after this object's beginning. A name that is free for an
+// instant gets a new object, and the opening would never come.
+time_point handoff_window::first_opening(time_point now, duration between_looks) noexcept {
   if (between_looks == duration::zero()) return {};
-  return now - now.time_since_epoch() % probe_interval + probe_interval;
+  return now - now.time_since_epoch() % opening_interval + opening_interval;
 }
 
 void handoff_window::begin(time_point now, std::size_t waiting) noexcept {
   began_ = now;
-  probing_ = false;
+  open_ = false;
   waited_ = waiting;
   passed_ = 0;
+  if (turns_beside_ > 0) --turns_beside_;
+  owed_ = {};
+  credit_ = late_since_ == time_point() ? duration::zero() : now - std::exchange(late_since_, {});
 }
 
 // `least` spares a client with few waiters a round trip for each of its short holds. `longest` bounds the wait of other
 // clients, however many wait here.
 bool handoff_window::may_pass(time_point now) const noexcept {
-  return now < began_ + longest && (passed_ < waited_ || now < began_ + least);
+  const auto holds = passed_ + 1;
+  const bool in_time = now < began_ + longest || (beside_barging() && holds < most_holds_beside_barging);
+  const bool goes_on = passed_ < waited_ || (beside_barging() && holds < least_holds_beside_barging);
+  return in_time && (goes_on || now < began_ + least);
 }
 
 void handoff_window::release_begins(time_point now) noexcept {
@@ -45,31 +51,45 @@ void handoff_window::release_begins(time_point now) noexcept {
 void handoff_window::release_ends(time_point now, std::uint64_t subscribers, own_notification own) noexcept {
   releasing_ = false;
   const bool notified_itself = own != own_notification::none && subscribers > 0;
-  others_ = subscribers - (notified_itself ? 1 : 0);
+  const auto others = subscribers - (notified_itself ? 1 : 0);
+  const auto turn = now - began_;
   last_release_ = now;
-  probing_ = false;
-  cools_down_by_time_ = others_ > 0 && beside_barging_clients(now);
-  found_busy_times_ = 0;
+  probes_ = 0;
+  open_ = false;
+  own_hold_ = turn / (passed_ + 1);
+  others_ = beside_barging() ? 0 : others;
+  owed_ = {};
   // Without other subscribers only clients that poll may want the lock.
-  if (others_ == 0)
-    cool_down_until_ = now + cool_down_of_probe(now);
-  else if (cools_down_by_time_)
-    cool_down_until_ = now + std::min<duration>(others_ * std::clamp(now - began_, quickest, longest),
-                                                longest_cool_down_beside_barging);
-  else
-    cool_down_until_ = now + std::min<duration>(first_cool_down + others_ * slack * pace_, longest);
+  if (others == 0) {
+    cool_down_until_ = now + cool_down_of_opening(now);
+  } else if (beside_barging()) {
+    const duration all_turns = others * std::min<duration>(turn, longest_owed / others);
+    owed_ = all_turns - std::min(all_turns, credit_);
+    cool_down_until_ = now + std::min(owed_, longest_silence());
+  } else {
+    cool_down_until_ =
+        now + std::min<duration>(first_cool_down + others_ * slack * std::clamp(interval_, quickest, slowest), longest);
+  }
   // A lingering line without a cool-down has no subscription any more. The next message is then another client's.
   const bool hears = own == own_notification::heard || cool_down_until_ > now;
   own_notification_until_ = notified_itself && hears && !heard_early_ ? now + longest : time_point();
 }
 
-// A probe costs the waiters of this client a part of their time, so it is rare. Barging clients that were found get one
+handoff_window::duration handoff_window::longest_silence() const noexcept {
+  return std::clamp<duration>(slack * std::max(interval_, interval_before_), first_cool_down, longest);
+}
+
+time_point handoff_window::nearly_over() const noexcept {
+  return last_release_ + std::max(std::min(interval_, interval_before_) - probe_ahead, duration::zero());
+}
+
+// An opening costs the waiters of this client a part of their time, so it is rare. Pollers that were found get one
 // after each turn.
-handoff_window::duration handoff_window::cool_down_of_probe(time_point now) noexcept {
-  const bool due = now >= next_probe_ || beside_barging_clients(now);
+handoff_window::duration handoff_window::cool_down_of_opening(time_point now) noexcept {
+  const bool due = now >= next_opening_ || now < pollers_until_;
   if (between_looks_ == duration::zero() || passed_ == 0 || !due) return duration::zero();
-  next_probe_ = now + probe_interval;
-  probing_ = true;
+  next_opening_ = now + opening_interval;
+  open_ = true;
   return between_looks_;
 }
 
@@ -79,33 +99,35 @@ bool handoff_window::hear(time_point now) noexcept {
     own_notification_until_ = {};
     return true;
   }
-  // A release during a probe is a turn too many: its client did not cool down.
-  if (std::exchange(probing_, false)) barging_until_ = now + barging_assumed_for;
-  const bool last_of_them = others_ == 1;
+  interval_before_ = std::exchange(interval_, now - std::exchange(last_release_, now));
+  probes_ = 0;
   if (others_ > 0) --others_;
-  pace_ = std::clamp<duration>(now - last_release_, quickest, slowest);
-  last_release_ = now;
-  // Barging clients release again and again. Their messages must not prolong the cool-down, but they show that the lock
-  // moves, so `longest` is enough.
-  if (cools_down_by_time_) {
-    cool_down_until_ = std::min<time_point>(cool_down_until_, now + longest);
-    return false;
-  }
-  cool_down_until_ = now + std::min<duration>(others_ * slack * pace_, longest);
-  // All notified clients have had their turns, so a probe costs this client least now.
-  if (last_of_them && now >= next_probe_) {
-    probing_ = true;
-    next_probe_ = now + probe_interval;
-    cool_down_until_ = now + std::min<duration>(pace_ / 2, longest_probe);
+  if (owed_ > duration::zero()) {
+    owed_ -= std::min(owed_, interval_ < slack * own_hold_ ? own_hold_ : interval_);
+    cool_down_until_ = now + std::min(owed_, longest_silence());
+  } else if (beside_barging()) {
+    cool_down_until_ = std::min(nearly_over(), now + longest);
+  } else {
+    cool_down_until_ = now + std::min<duration>(others_ * slack * std::clamp(interval_, quickest, slowest), longest);
   }
   return false;
 }
 
-handoff_window::duration handoff_window::found_busy(time_point now) noexcept {
-  // A client that asks much later meets an ordinary holder, and not a barging client that used the probe.
-  if (std::exchange(probing_, false) && now < cool_down_until_ + longest) barging_until_ = now + barging_assumed_for;
-  const bool again = cools_down_by_time_ && found_busy_times_++ < most_probes_beside_barging;
-  return again ? probe_pause : duration::max();
+handoff_window::duration handoff_window::found_busy(time_point now, bool barging) noexcept {
+  // A client that asks much later meets an ordinary holder, and not a poller that used the opening.
+  if (std::exchange(open_, false) && now < cool_down_until_ + longest) pollers_until_ = now + poller_assumed_for;
+  if (barging) turns_beside_ = turns_beside_barging;
+  if (!beside_barging()) return duration::max();
+  if (now < paid_at()) {
+    cool_down_until_ = std::min(paid_at(), now + longest_while_held);
+    return cool_down_until_ - now;
+  }
+  if (late_since_ == time_point()) late_since_ = now;
+  // A client that takes turns lets this one know of its release in time.
+  if (!barging || probes_ == most_probes) return duration::max();
+  if (now < nearly_over()) return nearly_over() - now;
+  ++probes_;
+  return probe_pause;
 }
 
 }  // namespace holdfast::detail

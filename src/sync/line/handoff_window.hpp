@@ -21,30 +21,40 @@ namespace holdfast::detail {
 /// lock busy. Eight processes of two tasks sent 1.02 commands for each acquisition, in place of 10.7. No process had
 /// two turns between two of another.
 ///
-/// Decision: barging clients are found by a probe. Clients of Redisson, and clients without turns, do not cool down:
-/// after each release the fastest of them gets the lock. No answer tells them apart from other clients. So this client
-/// sometimes leaves a free lock alone a little longer. A client that takes it then is a barging client.
+/// Decision: the busy answer tells of barging clients. Clients of Redisson do not cool down: after each release the
+/// fastest of them gets the lock. Their owner fields differ from ours, and the script says so. So two holdfast clients
+/// never take each other for one. Without such an answer a client assumes none after `turns_beside_barging` turns.
 ///
-/// Decision: beside barging clients the cool-down is a time: for each other client, as long as the own turn took. Their
-/// messages say nothing about turns. Afterwards the client asks every 300 us, 200 times at most, because a message
-/// comes too late against a thread in the holder's process. Beside one process of Redisson the shares were 0.98 and
-/// 1.02, and without turns 1.99 and 0.01.
+/// Decision: beside barging clients the others are owed time: each as much as the own turn took. Each release pays for
+/// one hold of the own length. A longer interval is a long hold, or a turn with hand-overs, and pays for its time. A
+/// silence of twice the usual interval, at most `longest`, ends the cool-down with a question: the lock may be free. If
+/// it is held, the cool-down goes on.
+///
+/// Decision: afterwards the client asks when the present hold may end. A message comes too late: a waiter in the
+/// holder's process, or with a leaner client, is faster. So it asks from 500 us before the usual end on, again 100 us
+/// after each answer, twelve times for each release. It asks no later than `longest` after a release, because the lock
+/// may be free.
+///
+/// Decision: not every release is won that way. The time from the first unsuccessful question to the grant is taken off
+/// the next cool-down. A turn has at least three holds while somebody waits. Long holds too come in turns of up to
+/// eight. With fewer holds in a turn the waits for the grant would exceed the cool-down.
 class handoff_window {
  public:
   using duration = lease_clock::duration;
   static constexpr duration least = std::chrono::milliseconds(2), longest = std::chrono::milliseconds(20);
   static constexpr duration first_cool_down = std::chrono::milliseconds(2);
   static constexpr duration quickest = std::chrono::microseconds(300), slowest = std::chrono::milliseconds(5);
-  static constexpr duration longest_probe = std::chrono::milliseconds(1);  // half of the pace, if that is less
-  static constexpr duration probe_pause = std::chrono::microseconds(300);
-  static constexpr unsigned most_probes_beside_barging = 200;
-  static constexpr duration longest_cool_down_beside_barging = std::chrono::milliseconds(200);
-  static constexpr duration barging_assumed_for = std::chrono::seconds(1),
-                            probe_interval = std::chrono::milliseconds(250);
+  static constexpr duration probe_pause = std::chrono::microseconds(100), probe_ahead = std::chrono::microseconds(500);
+  static constexpr unsigned most_probes = 12;  // for each release
+  static constexpr duration longest_while_held = std::chrono::seconds(1), longest_owed = std::chrono::minutes(1);
+  static constexpr unsigned turns_beside_barging = 16;  // without an answer that shows a barging holder
+  static constexpr std::size_t least_holds_beside_barging = 3, most_holds_beside_barging = 8;
+  static constexpr duration poller_assumed_for = std::chrono::seconds(1),
+                            opening_interval = std::chrono::milliseconds(250);
 
   /// `between_looks`: the pause of clients that poll and do not subscribe. Zero: this kind has none.
   handoff_window(time_point now, duration between_looks) noexcept
-      : between_looks_(between_looks), next_probe_(first_probe(now, between_looks)) {}
+      : between_looks_(between_looks), next_opening_(first_opening(now, between_looks)) {}
 
   /// Redis has granted the lock. `waiting`: the waiters of this client.
   void begin(time_point now, std::size_t waiting) noexcept;
@@ -59,29 +69,37 @@ class handoff_window {
   void release_ends(time_point now, std::uint64_t subscribers, own_notification own) noexcept;
   /// A message reports a release. True: it is the own notification, which is no news.
   bool hear(time_point now) noexcept;
-  /// Redis says busy. Returns the longest time to wait without a message. Beside barging clients it is short, or they
-  /// would always be faster.
-  duration found_busy(time_point now) noexcept;
+  /// Redis says busy. `barging`: the holder's client takes no turns. Returns the longest time to wait for a message.
+  duration found_busy(time_point now, bool barging) noexcept;
 
   /// This client asks for the lock no earlier.
   time_point cool_down_until() const noexcept { return cool_down_until_; }
 
  private:
-  bool beside_barging_clients(time_point now) const noexcept { return now < barging_until_; }
-  static time_point first_probe(time_point now, duration between_looks) noexcept;
-  duration cool_down_of_probe(time_point now) noexcept;
+  bool beside_barging() const noexcept { return turns_beside_ > 0; }
+  static time_point first_opening(time_point now, duration between_looks) noexcept;
+  duration cool_down_of_opening(time_point now) noexcept;
+  duration longest_silence() const noexcept;
+  time_point nearly_over() const noexcept;  // the hold since the last release
+  time_point paid_at() const noexcept { return last_release_ + owed_; }
 
   const duration between_looks_;
   time_point began_{}, cool_down_until_{}, own_notification_until_{};
-  time_point barging_until_{}, next_probe_{};
-  time_point last_release_{};            // of this client, or by a message
-  duration pace_ = quickest;             // the time between the last two releases
+  time_point last_release_{};                                  // of this client, or by a message
+  duration interval_ = quickest, interval_before_ = quickest;  // between the last three releases
   std::size_t waited_ = 0, passed_ = 0;  // of this turn: the waiters at its beginning, and the hand-overs since
   std::uint64_t others_ = 0;             // notified clients that may not have had their turns yet
-  unsigned found_busy_times_ = 0;        // busy answers since a cool-down by time
   bool releasing_ = false, heard_early_ = false;
-  bool cools_down_by_time_ = false;  // beside barging clients: messages do not prolong it
-  bool probing_ = false;             // all others have had their turns; a holder now is a barging client
+  // Beside clients that poll.
+  time_point pollers_until_{}, next_opening_{};
+  bool open_ = false;  // the lock is left alone for them
+  // Beside barging clients.
+  duration own_hold_{};            // of the last turn, on average
+  duration owed_{};                // from the last release on: the cool-down of the others' turns
+  time_point late_since_{};        // the first unsuccessful question after it
+  duration credit_{};              // taken off the next one
+  unsigned probes_ = most_probes;  // since the last release
+  unsigned turns_beside_ = 0;      // to come in which they are assumed
 };
 
 }  // namespace holdfast::detail

@@ -393,7 +393,13 @@ line_action line_rules::busy(const attempt& answer, const line_conditions& at, l
   // Messages before the acknowledgement are missed, so subscribed() sends again.
   listen();
   const auto ttl_left = reply.holder_ttl ? nanoseconds(*reply.holder_ttl) : nanoseconds::max();
-  auto parked = park_while_held(ttl_left, answer.sent, std::min(next_poll(), at.again_after), at, before);
+  auto poll = next_poll();
+  // Messages begin such tries, so a flood must not cost more of them than wake-ups.
+  if (at.again_after < nanoseconds::max()) {
+    poll = std::min(poll, std::max(at.again_after, known_.wake_ups.next() - at.now));
+    known_.wake_ups.spend(at.now);
+  }
+  auto parked = park_while_held(ttl_left, answer.sent, poll, at, before);
   if (!again) return parked;
   auto woke = woken(incentive::news, at);
   if (woke.then == act::wait) return parked;

@@ -233,7 +233,7 @@ TEST_CASE_METHOD(counted, "a wake-up is useful, spurious or a poll") {
   const auto result = [&](const char* what) {
     return (*this)["holdfast_lock_wakeups_total{result=\"" + std::string(what) + "\"}"];
   };
-  node.hold("a", "somebody:1", clock.now() + 60s);
+  node.hold("a", "c6ae660e-4bf6-8605-ae66-59d052e0c483:1", clock.now() + 60s);
   const auto mine = lock("a");
   run();
   CHECK((mine.waits() && waiters(1)));

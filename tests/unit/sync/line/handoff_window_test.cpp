@@ -77,147 +77,224 @@ TEST_CASE("each release of another client brings the own turn nearer") {
   CHECK_FALSE(window.hear(now + 3ms));
   CHECK(window.cool_down_until() == now + 3ms + 2 * 2ms);
   CHECK_FALSE(window.hear(now + 4ms));
-  CHECK(window.cool_down_until() == now + 4ms + 500us);  // the moment for rivals
+  CHECK(window.cool_down_until() == now + 4ms);
 }
 
-// ---- those who do not rest
+// ---- clients that do not take turns
 
 namespace {
 
-/// Has had a turn of 5 ms, and one other client that does not rest was found out after it.
-struct beside_a_rival {
-  beside_a_rival() {
-    window.begin(now - 5ms, 0);
-    window.release_ends(now, 1, handoff_window::own_notification::none);
-    window.hear(now + 2ms);
-    window.found_busy(now + 3ms);
+/// A client that has found the lock held by a client that takes no turns. It has heard a release every 10 ms since.
+struct beside_barging {
+  beside_barging() {
+    window.found_busy(now - 50ms, true);
+    take_turn(now - 31ms, 1, 0);
+    window.hear(now - 20ms);
+    window.hear(now - 10ms);
+    window.hear(now);
   }
+  /// With holds of 1 ms each. Its release is heard by these others.
+  void take_turn(time_point begin, int holds, std::uint64_t others) {
+    window.begin(begin, 7);
+    for (int n = 1; n < holds; ++n) window.passed();
+    window.release_ends(begin + holds * 1ms, others, handoff_window::own_notification::none);
+  }
+  handoff_window::duration cool_down(time_point from) const { return window.cool_down_until() - from; }
+
   handoff_window window = of_listeners();
   const time_point now{1h};
 };
 
 }  // namespace
 
-TEST_CASE("now and then a client leaves the lock for a moment longer than the others need for a turn each") {
+TEST_CASE_METHOD(beside_barging,
+                 "beside clients that take no turns each other client gets as much time as the own turn took") {
+  take_turn(now, 4, 1);
+  CHECK(cool_down(now + 4ms) == 4ms);
+  take_turn(now + 20ms, 4, 3);
+  CHECK(cool_down(now + 24ms) == 12ms);
+  take_turn(now + 50ms, 4, 0);
+  CHECK(cool_down(now + 54ms) == 0ms);
+}
+
+TEST_CASE_METHOD(beside_barging, "each release pays for one hold of the own length") {
+  take_turn(now, 4, 1);
+  window.hear(now + 4ms + 1'500us);
+  CHECK(cool_down(now + 4ms + 1'500us) == 3ms);
+  window.hear(now + 4ms + 1'600us);
+  CHECK(cool_down(now + 4ms + 1'600us) == 2ms);
+  SECTION("one that comes after two such holds pays for its time") {
+    window.hear(now + 4ms + 3'600us);
+    CHECK(cool_down(now + 4ms + 3'600us) == 0ms);
+  }
+  SECTION("the cool-down ends when as many were heard as the own turn had") {
+    window.hear(now + 6ms);
+    CHECK(cool_down(now + 6ms) == 1ms);
+    window.hear(now + 6ms + 100us);
+    CHECK(cool_down(now + 6ms + 100us) == 0ms);
+  }
+}
+
+TEST_CASE_METHOD(beside_barging, "a silence of twice the usual interval ends the cool-down with a question") {
+  window.hear(now + 3ms);
+  window.hear(now + 6ms);
+  take_turn(now + 6ms, 7, 7);  // 49 ms for the others
+  const auto end = now + 13ms;
+  CHECK(cool_down(end) == 6ms);
+  SECTION("it goes on if the lock is held") {
+    CHECK(window.found_busy(end + 6ms, true) == 43ms);
+    CHECK(cool_down(end) == 49ms);
+    window.found_busy(end + 49ms, false);
+    CHECK(cool_down(end) == 49ms);
+  }
+  SECTION("for a second, until the next question") {
+    take_turn(now + 1h, 7, 700);
+    CHECK(window.found_busy(now + 1h + 10ms, false) == 1s);
+  }
+  SECTION("the longer of the last two intervals counts") {
+    window.hear(end + 4ms);
+    CHECK(cool_down(end + 4ms) == 8ms);
+    window.hear(end + 5ms);
+    CHECK(cool_down(end + 5ms) == 8ms);
+    window.hear(end + 6ms);
+    CHECK(cool_down(end + 6ms) == 2ms);  // the shortest
+  }
+  SECTION("20 ms at most") {
+    window.hear(end + 15ms);
+    CHECK(cool_down(end + 15ms) == 20ms);
+  }
+}
+
+TEST_CASE_METHOD(beside_barging, "the time that others get has a bound") {
+  window.begin(now, 0);
+  window.release_ends(now + 1h, 100'000, handoff_window::own_notification::none);
+  const auto released = now + 1h;
+  CHECK(window.found_busy(released + 1min - 1ns, true) == 1ns);
+  CHECK(cool_down(released) == 1min);
+}
+
+TEST_CASE_METHOD(beside_barging, "after the cool-down a client asks again and again when the hold is nearly over") {
+  const auto end = now + 10ms;
+  CHECK(window.found_busy(now + 2ms, true) == 7'500us);
+  for (int n = 0; n < 12; ++n) CHECK(window.found_busy(end - 500us, true) == 100us);
+  CHECK(window.found_busy(end - 500us, true) == handoff_window::duration::max());
+  SECTION("twelve times for each release") {
+    window.hear(end);
+    for (int n = 0; n < 12; ++n) CHECK(window.found_busy(end + 9'500us, true) == 100us);
+    CHECK(window.found_busy(end + 9'500us, true) == handoff_window::duration::max());
+  }
+  SECTION("by the shorter one of the last two intervals") {
+    window.hear(end + 20ms);
+    CHECK(window.found_busy(end + 20ms, true) == 9'500us);
+    window.hear(end + 25ms);
+    CHECK(window.found_busy(end + 25ms, true) == 4'500us);
+    window.hear(end + 45ms);
+    CHECK(window.found_busy(end + 45ms, true) == 4'500us);
+  }
+}
+
+TEST_CASE_METHOD(beside_barging,
+                 "a release after the cool-down is followed by a question when the next hold is nearly over") {
+  window.hear(now + 10ms);
+  CHECK(cool_down(now + 10ms) == 9'500us);
+  window.hear(now + 10ms + 400us);
+  CHECK(cool_down(now + 10ms + 400us) == 0ms);
+  SECTION("20 ms later at most") {
+    window.hear(now + 40ms);
+    window.hear(now + 80ms);
+    CHECK(cool_down(now + 80ms) == 20ms);
+  }
+}
+
+TEST_CASE("a client that has heard of no release waits for the first one, whoever holds") {
   handoff_window window = of_listeners();
   const time_point now{1h};
-  window.release_ends(now, 1, handoff_window::own_notification::none);
-  SECTION("for a half of their pace") {
-    window.hear(now + 600us);
-    CHECK(window.cool_down_until() == now + 600us + 300us);
+  CHECK(window.found_busy(now, true) == handoff_window::duration::max());
+  window.hear(now + 1ms);
+  CHECK(window.found_busy(now + 1ms, true) == 100us);
+}
+
+TEST_CASE_METHOD(beside_barging, "a holder that takes turns is not asked for its end") {
+  CHECK(window.found_busy(now + 10ms, false) == handoff_window::duration::max());
+  CHECK(window.found_busy(now + 10ms, true) == 100us);
+}
+
+TEST_CASE_METHOD(beside_barging, "a grant that comes late shortens the next cool-down") {
+  take_turn(now, 7, 1);
+  window.found_busy(now + 14ms, true);
+  window.found_busy(now + 16ms, false);
+  SECTION("by the time since the first question after the last one") {
+    take_turn(now + 18ms, 7, 1);
+    CHECK(cool_down(now + 25ms) == 3ms);
   }
-  SECTION("for 1 ms at most") {
-    window.hear(now + 4ms);
-    CHECK(window.cool_down_until() == now + 4ms + 1ms);
+  SECTION("to nothing at most") {
+    take_turn(now + 30ms, 7, 1);
+    CHECK(cool_down(now + 37ms) == 0ms);
   }
-  SECTION("not again before 250 ms are over") {
-    window.hear(now + 1ms);
-    window.release_ends(now + 3ms, 1, handoff_window::own_notification::none);
-    window.hear(now + 251ms - 1ns);
-    CHECK(window.cool_down_until() == now + 251ms - 1ns);
-    window.release_ends(now + 251ms, 1, handoff_window::own_notification::none);
-    window.hear(now + 252ms);
-    CHECK(window.cool_down_until() == now + 252ms + 500us);
+  SECTION("once") {
+    take_turn(now + 18ms, 7, 1);
+    take_turn(now + 30ms, 7, 1);
+    CHECK(cool_down(now + 37ms) == 7ms);
+  }
+  SECTION("not for a question in the cool-down") {
+    take_turn(now + 18ms, 7, 1);
+    window.found_busy(now + 26ms, true);
+    take_turn(now + 30ms, 7, 1);
+    CHECK(cool_down(now + 37ms) == 7ms);
   }
 }
 
-TEST_CASE_METHOD(beside_a_rival, "beside clients that do not rest each other has as much time as the own turn took") {
-  window.begin(now + 10ms, 0);
-  window.release_ends(now + 14ms, 2, handoff_window::own_notification::none);
-  CHECK(window.cool_down_until() == now + 14ms + 2 * 4ms);
-  window.hear(now + 15ms);
-  window.hear(now + 16ms);
-  CHECK(window.cool_down_until() == now + 14ms + 2 * 4ms);
-}
-
-TEST_CASE_METHOD(beside_a_rival, "a rest beside rivals ends 20 ms after the last release that was heard") {
-  window.begin(now + 10ms, 0);
-  window.release_ends(now + 30ms, 10, handoff_window::own_notification::none);
-  CHECK(window.cool_down_until() == now + 230ms);
-  window.hear(now + 40ms);
-  CHECK(window.cool_down_until() == now + 60ms);
-  window.hear(now + 50ms);
-  CHECK(window.cool_down_until() == now + 60ms);
-}
-
-TEST_CASE_METHOD(beside_a_rival, "the time that rivals are left has bounds") {
-  SECTION("300 us each at least") {
-    window.begin(now + 10ms, 0);
-    window.release_ends(now + 10ms, 1, handoff_window::own_notification::none);
-    CHECK(window.cool_down_until() == now + 10ms + 300us);
+TEST_CASE_METHOD(beside_barging, "beside clients that take no turns a turn of long holds has up to eight of them") {
+  window.begin(now, 100);
+  for (int n = 0; n < 7; ++n) {
+    CHECK(window.may_pass(now + n * 1s));
+    window.passed();
   }
-  SECTION("20 ms each at most") {
-    window.release_ends(now + 1s, 2, handoff_window::own_notification::none);
-    CHECK(window.cool_down_until() == now + 1s + 40ms);
-  }
-  SECTION("200 ms in all at most") {
-    window.release_ends(now + 1s, 1'000, handoff_window::own_notification::none);
-    CHECK(window.cool_down_until() == now + 1s + 200ms);
-  }
-  SECTION("none where nobody has heard of the release") {
-    window.release_ends(now + 1s, 0, handoff_window::own_notification::none);
-    CHECK(window.cool_down_until() == now + 1s);
-  }
-}
-
-TEST_CASE_METHOD(beside_a_rival, "rivals are looked for anew after a second") {
-  window.begin(now + 1s, 0);
-  window.release_ends(now + 1s + 3ms, 1, handoff_window::own_notification::none);
-  window.hear(now + 1s + 4ms);
-  CHECK(window.cool_down_until() == now + 1s + 4ms + 500us);  // the moment for rivals
-  SECTION("there are none any more") {
-    window.begin(now + 1s + 5ms, 0);
-    window.release_ends(now + 1s + 15ms, 1, handoff_window::own_notification::none);
-    window.hear(now + 1s + 16ms);
-    CHECK(window.cool_down_until() == now + 1s + 16ms);
-  }
-  SECTION("there are: one has released in the moment that was left to it") {
-    window.hear(now + 1s + 4ms + 100us);
-    window.begin(now + 1s + 5ms, 0);
-    window.release_ends(now + 1s + 15ms, 1, handoff_window::own_notification::none);
-    window.hear(now + 1s + 16ms);
-    CHECK(window.cool_down_until() == now + 1s + 15ms + 10ms);
-  }
-}
-
-TEST_CASE_METHOD(beside_a_rival, "beside rivals a client asks every 300 us, 200 times after each of its turns") {
-  window.begin(now + 10ms, 0);
-  SECTION("where others have heard of its release") {
-    for (int turns = 0; turns < 2; ++turns) {
-      window.release_ends(now + 14ms, 1, handoff_window::own_notification::none);
-      for (int asked = 0; asked < 200; ++asked) CHECK(window.found_busy(now + 20ms) == 300us);
-      CHECK(window.found_busy(now + 20ms) == handoff_window::duration::max());
+  CHECK_FALSE(window.may_pass(now + 7s));
+  CHECK(window.may_pass(now + 20ms - 1ns));
+  SECTION("and no more than waited at its beginning") {
+    window.begin(now, 4);
+    for (int n = 0; n < 4; ++n) {
+      CHECK(window.may_pass(now + 1s));
+      window.passed();
     }
+    CHECK_FALSE(window.may_pass(now + 1s));
   }
-  SECTION("not where nobody has") {
-    window.release_ends(now + 14ms, 0, handoff_window::own_notification::none);
-    CHECK(window.found_busy(now + 20ms) == handoff_window::duration::max());
+  SECTION("and three at least") {
+    window.begin(now, 0);
+    for (int n = 0; n < 2; ++n) {
+      CHECK(window.may_pass(now + 1s));
+      window.passed();
+    }
+    CHECK_FALSE(window.may_pass(now + 1s));
   }
 }
 
-TEST_CASE("who asks much later than its rest ended has found no rival") {
-  handoff_window window = of_listeners();
-  const time_point now{1h};
-  window.release_ends(now, 1, handoff_window::own_notification::none);
-  window.hear(now + 600us);  // leaves a moment for rivals
-  REQUIRE(window.cool_down_until() == now + 900us);
-  const bool late = GENERATE(true, false);
-  window.found_busy(now + 900us + 20ms - (late ? 0ns : 1ns));
-  window.begin(now + 30ms, 0);
-  window.release_ends(now + 40ms, 1, handoff_window::own_notification::none);
-  const auto by_the_pace = 2ms + 2 * 600us, by_the_own_turn = 10ms + 0us;
-  CHECK(window.cool_down_until() == now + 40ms + (late ? by_the_pace : by_the_own_turn));
+TEST_CASE_METHOD(beside_barging, "sixteen turns without a sign of clients that take no turns end the rules for them") {
+  window.found_busy(now, true);
+  for (int n = 1; n < 16; ++n) {
+    window.begin(now + n * 10ms, 100);
+    window.release_ends(now + n * 10ms, 0, handoff_window::own_notification::none);
+  }
+  window.begin(now + 1s, 100);
+  const bool again = GENERATE(true, false);
+  if (again) window.found_busy(now + 1s, true);
+  CHECK(window.may_pass(now + 2s) == again);
 }
 
-TEST_CASE("who finds a lock busy at another time has found no rival") {
+TEST_CASE("two clients that take turns never take each other for one that does not") {
   handoff_window window = of_listeners();
   const time_point now{1h};
-  window.release_ends(now, 1, handoff_window::own_notification::none);
-  window.found_busy(now + 1ms);
-  window.begin(now + 2ms, 0);
-  window.release_ends(now + 12ms, 1, handoff_window::own_notification::none);
-  window.hear(now + 13ms);
-  CHECK(window.cool_down_until() == now + 13ms + 500us);
+  for (int n = 0; n < 100; ++n) {
+    const auto at = now + n * 10ms;
+    window.begin(at, 100);
+    CHECK_FALSE(window.may_pass(at + 1s));
+    window.release_ends(at + 1ms, 1, handoff_window::own_notification::none);
+    CHECK(window.found_busy(at + 2ms, false) == handoff_window::duration::max());
+    window.hear(at + 3ms);
+    CHECK(window.cool_down_until() == at + 3ms);
+    CHECK(window.found_busy(at + 3ms, false) == handoff_window::duration::max());
+  }
 }
 
 TEST_CASE("the pace of the others is that of the last two releases, within bounds") {
@@ -286,11 +363,16 @@ TEST_CASE("beside clients that look now and then the lock is left for as long as
     CHECK(take_turn(now + 500ms, 1) == 20ms);
   }
   SECTION("after each turn with passes for a second, if somebody has it then") {
-    window.found_busy(now + 270ms);
+    window.found_busy(now + 270ms, false);
     CHECK(take_turn(now + 280ms, 1) == 20ms);
     CHECK(take_turn(now + 301ms, 0) == 0ns);
     CHECK(take_turn(now + 1s + 269ms, 1) == 20ms);
     CHECK(take_turn(now + 1s + 290ms, 1) == 0ns);
+  }
+  SECTION("but not if it was asked for much later") {
+    const bool late = GENERATE(true, false);
+    window.found_busy(now + 290ms - (late ? 0ns : 1ns), false);
+    CHECK(take_turn(now + 300ms, 1) == (late ? 0ms : 20ms));
   }
   SECTION("who listens has its turn as ever") {
     window.begin(now + 600ms, 0);

@@ -213,6 +213,17 @@ TEST_CASE_METHOD(plain_line, "other clients' turns bound the pause after a busy 
   CHECK(rules.answered({{{}, {detail::acquire_answer::kind::busy, 30s}}, true, now}, conditions).until == now + 15ms);
 }
 
+TEST_CASE_METHOD(plain_line, "tries that other clients' turns bring are of the budget of wake-ups") {
+  join();
+  for (int i = 0; i < 25; ++i) {
+    auto conditions = at();
+    conditions.again_after = 300us;
+    const auto parked = rules.answered({{{}, {detail::acquire_answer::kind::busy, 30s}}, true, now}, conditions);
+    CHECK(parked.until - now == (i < 20 ? 300us : (i - 19) * 10ms));
+    CHECK(rules.alarm(at()).then == act::send);  // no time has passed
+  }
+}
+
 TEST_CASE_METHOD(plain_line, "a key without a TTL fails the waiter: it would never end") {
   join();
   const auto corrupt = answer({.type = detail::acquire_answer::kind::busy_without_ttl});
