@@ -6,6 +6,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <exception>
+#include <holdfast/blocking.hpp>
 #include <memory>
 #include <numeric>
 #include <optional>
@@ -13,6 +14,7 @@
 #include <stdexcept>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "bench/baselines.hpp"
 #include "bench/child_run.hpp"
@@ -107,6 +109,38 @@ void contending_process(const real_redis& server, const contender& each, const t
   tell(r);
 }
 
+void contend_in_thread(blocking::mutex mutex, contender who, long& acquired, double& longest_wait) {
+  const auto [when, of, process, seen] = who;
+  std::this_thread::sleep_until(when.begin);
+  while (clock::now() < when.end) {
+    const auto asked = clock::now();
+    mutex.lock();
+    longest_wait = std::max(longest_wait, seconds_since(asked));
+    seen.enter(process, asked);
+    std::this_thread::sleep_for(of.hold);
+    seen.leave();
+    mutex.unlock();
+    ++acquired;
+    std::this_thread::sleep_for(of.think);
+  }
+}
+
+void contending_threads(const real_redis& server, const contender& each, const teller<tasks_result>& tell) {
+  auto settings = of_url(server.url());
+  settings.turns = each.of.turns;
+  blocking::client redis(std::move(settings));
+  redis.connect();
+  tasks_result r;
+  std::array<double, most_tasks> waits{};
+  {
+    std::vector<std::jthread> all;
+    for (std::size_t t = 0; t < static_cast<std::size_t>(each.of.tasks()); ++t)
+      all.emplace_back([&, t] { contend_in_thread(redis.mutex(contended_name), each, r.acquired[t], waits[t]); });
+  }
+  r.longest_wait = std::ranges::max(waits);
+  tell(r);
+}
+
 void contending_redisson(const real_redis& server, const contender& each, const teller<tasks_result>& tell) {
   asio::io_context io(1);
   redisson_process redis(io, server.socket_path(), contended_name);
@@ -132,11 +166,11 @@ test::redis_options server_for(crew who) { return who.jvm ? with_tcp({}) : test:
 
 }  // namespace
 
-double ideal_rate(milliseconds how_long) {
+double ideal_rate(std::chrono::microseconds hold, milliseconds how_long) {
   asio::io_context io(1);
   long held = 0;
   const auto now = clock::now();
-  asio::co_spawn(io, hold_without_lock({now, now + how_long}, crew().hold, held), rethrow);
+  asio::co_spawn(io, hold_without_lock({now, now + how_long}, hold, held), rethrow);
   io.run();
   return static_cast<double>(held) / seconds_since(now);
 }
@@ -158,7 +192,8 @@ contended run(crew who, std::chrono::milliseconds how_long) {
   for (int i = who.jvm ? 1 : 0; i < who.processes; ++i)
     all.push_back(std::make_unique<child_run<tasks_result>>([&, i](const teller<tasks_result>& tell) {
       const contender each{when, who, i, seen};
-      i < who.redissons ? contending_redisson(server, each, tell) : contending_process(server, each, tell);
+      const auto work = i < who.redissons ? contending_redisson : who.threads ? contending_threads : contending_process;
+      work(server, each, tell);
     }));
   std::optional<child_run<idle_trips>> idle;
   if (!who.tight())
@@ -168,11 +203,13 @@ contended run(crew who, std::chrono::milliseconds how_long) {
   std::this_thread::sleep_until(begin - get_ready / 10);
   admin("CONFIG", "RESETSTAT");
   std::vector<long> acquired;
-  double longest_wait = 0;
+  double longest_wait = 0, own_wait = 0;
+  int counted = 0;
   const auto count = [&](const auto& r) {
     const auto tasks = std::span(r.acquired).first(static_cast<std::size_t>(who.tasks()));
     acquired.insert(acquired.end(), tasks.begin(), tasks.end());
     longest_wait = std::max(longest_wait, r.longest_wait);
+    if (counted++ >= who.redissons) own_wait = std::max(own_wait, r.longest_wait);
   };
   if (jvm) count(jvm->result_until(when.end + plan::patience));
   for (const auto& child : all) count(child->result_until(when.end + plan::patience));
@@ -182,9 +219,11 @@ contended run(crew who, std::chrono::milliseconds how_long) {
   const auto ours = static_cast<double>(std::reduce(acquired.begin() + who.redissons * who.tasks(), acquired.end()));
   return {sum / std::chrono::duration<double>(how_long).count(),
           static_cast<double>(commands_run(admin) - 2 * trips.pairs) / sum,
+          static_cast<double>(scripts_run(admin) - 2 * trips.pairs) / sum,
           static_cast<double>(*std::ranges::min_element(acquired)) * who.all_tasks / sum,
           ours * who.processes / (sum * (who.processes - who.redissons)),
           longest_wait,
+          own_wait,
           seen.longest_burst(),
           static_cast<double>(seen.most_turns()),
           seen.hand_over_p50(),

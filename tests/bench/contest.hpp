@@ -12,7 +12,8 @@ struct crew {
   int redissons = 0;  // of the processes: so many have Redisson's protocol, and all their tasks
   std::chrono::microseconds hold{1'000}, think{3'000};
   int all_tasks = 16;
-  bool jvm = false;  // the first of the redissons is Redisson itself
+  bool jvm = false;      // the first of the redissons is Redisson itself
+  bool threads = false;  // our tasks are threads
   int tasks() const { return all_tasks / processes; }
   /// They hold for no time, and do not think.
   bool tight() const { return (hold + think).count() == 0; }
@@ -20,8 +21,9 @@ struct crew {
 
 /// What came of it.
 struct contended {
-  double rate = 0, commands = 0, least_share = 0;
-  double own_share = 0, longest_wait = 0;   // our processes' share of what is fair; of anybody, in seconds
+  double rate = 0, commands = 0, scripts = 0, least_share = 0;
+  double own_share = 0;                     // our processes' share of what is fair
+  double longest_wait = 0, own_wait = 0;    // in seconds: of anybody; of our tasks
   double longest_burst = 0;                 // seconds for which one process kept it
   double most_turns = 0;                    // of one process between two of another
   double hand_over = 0, own_hand_over = 0;  // medians in us: to one who waits in another process; in the same
@@ -31,6 +33,6 @@ struct contended {
 contended run(crew who, std::chrono::milliseconds how_long);
 
 /// Acquisitions per second of one task that holds as often as it can without a lock.
-double ideal_rate(std::chrono::milliseconds how_long);
+double ideal_rate(std::chrono::microseconds hold, std::chrono::milliseconds how_long);
 
 }  // namespace holdfast::bench
