@@ -3,7 +3,7 @@
 
 An agent reads a command a line and answers it in a line that begins with the command's number. Commands of one task
 come one after another; the task owns what it locks (a thread, a goroutine, an owner of holdfast). Words are separated by
-a space, names are percent-encoded, `-` as a TTL is the library's own default. The commands:
+a space, names and paths are percent-encoded, `-` as a TTL is the library's own default. The commands:
 
   NUMBER TASK connect PLACE TOPOLOGY HOSTS TTL POLL PUBSUB    ok
   NUMBER TASK lock    PLACE KIND NAME TTL                     ok [TOKEN], when it is granted
@@ -22,6 +22,10 @@ import time
 import urllib.parse
 
 LIMIT = 120  # seconds: for an answer that must come, on however busy a machine
+
+
+def encoded(text):
+    return urllib.parse.quote(str(text), safe="")
 
 
 class Agent:
@@ -111,8 +115,7 @@ class Owner:
 
     def begin(self, verb, *words):
         target = self.target
-        name = urllib.parse.quote(target.name, safe="")
-        return self.agent.ask(target.place, self.task, verb, target.kind, name, *words)
+        return self.agent.ask(target.place, self.task, verb, target.kind, encoded(target.name), *words)
 
     def ask(self, verb, *words):
         return self.begin(verb, *words).result(LIMIT)

@@ -140,7 +140,7 @@ asio::awaitable<std::string> obey(const command& c, Lock lock, std::vector<Lease
   }
   if (c.verb() == "stress")
     co_return co_await stress(lock, c.options(), std::stoll(c.words.at(7)), milliseconds(std::stoll(c.words.at(8))),
-                              witness(c.words.at(9)));
+                              witness(percent_decoded(c.words.at(9))));
   throw std::invalid_argument("unknown command");
 }
 

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSL-1.0
 """interop_test.py FOLDER AGENT SERVERS LIBRARY [--row TEXT] [--seconds N]: holdfast and another library on one name.
 
-Fetches the library into FOLDER, starts servers, and plays the table of rows. --row plays those whose sentence has the
-text. --seconds plays only the stress, for so long. Exit status 77: the library cannot be had, or there is no Redis
-server."""
+Fetches the library into FOLDER, starts servers, and plays the table of rows. What its programs log is in there, too.
+--row plays those whose sentence has the text. --seconds plays only the stress, for so long. Exit status 77: the library
+cannot be had, or there is no Redis server."""
 import argparse
 import concurrent.futures
 import signal
@@ -80,9 +80,10 @@ def main():
     parser.add_argument("--seconds", type=int, default=0)
     arguments = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # by way of `finally`
-    folder = arguments.folder
-    folder.mkdir(parents=True, exist_ok=True)
-    library = libraries.fetched(arguments.library, folder)
+    tools = arguments.folder.resolve()
+    library = libraries.fetched(arguments.library, tools)
+    folder = tools / ("of " + arguments.library.replace("/", " "))
+    folder.mkdir(exist_ok=True)
     rig = Servers(arguments.servers, folder / "servers.log")
     us = Side("holdfast", [arguments.agent], folder, ours=True)
     them = Side(arguments.library, library.command, folder, renews=library.renews, reports=library.reports)

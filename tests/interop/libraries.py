@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSL-1.0
 """The other libraries: how each is fetched from its registry, the command of its agent, and its table of rows."""
+import fcntl
 import shutil
 import sys
 from pathlib import Path
@@ -41,7 +42,7 @@ def redisson(version, folder):
     need("java", "mvn")
     place = folder / version
     fetch(f"Redisson {version} from Maven", "mvn", "--quiet", "--batch-mode", "--file", str(HERE / "redisson" / "pom.xml"),
-          f"-Dredisson={version}", f"-Dout={place}", "compile", "dependency:copy-dependencies")
+          f"-Dredisson={version}", f"-Dout={place}", "compile", "dependency:copy-dependencies", limit=600)
     command = ["java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m",
                "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-classpath", f"{place}/classes:{place}/dependency/*", "RedissonAgent"]
     return Library(command, redisson_rows.TABLE, redisson_rows.STRESS, renews=True)
@@ -83,6 +84,13 @@ def red_mutex():
 
 def fetched(name, folder):
     """The library of this name, ready to be started; the test is skipped where it cannot be had."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / "fetching", "w", encoding="utf-8") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)  # tests of one language share the folder of its tools
+        return found(name, folder)
+
+
+def found(name, folder):
     family, _, version = name.partition(" ")
     return {
         "Redisson": lambda: redisson(version, folder),

@@ -183,7 +183,11 @@ func (a *agent) perform(words []string) (string, error) {
 		return result(mine.renew(ttl))
 	case "stress":
 		rounds, _ := strconv.Atoi(words[6])
-		return stress(at.locks, name, ttl, rounds, milliseconds(words[7]), words[8])
+		counter, err := url.PathUnescape(words[8])
+		if err != nil {
+			return "", err
+		}
+		return stress(at.locks, name, ttl, rounds, milliseconds(words[7]), counter)
 	}
 	return "", errors.New("unknown command")
 }

@@ -84,7 +84,7 @@ async function perform(task, verb, place, kind, name, ...words) {
     if (longer) held.set(key, longer);
     return longer ? "ok" : "lost";
   }
-  if (verb === "stress") return stress(redlock, name, ttl, Number(words[1]), Number(words[2]), words[3]);
+  if (verb === "stress") return stress(redlock, name, ttl, Number(words[1]), Number(words[2]), decodeURIComponent(words[3]));
   throw new Error("unknown command");
 }
 

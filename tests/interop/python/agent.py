@@ -104,7 +104,7 @@ class Agent:
         if verb == "renew":
             return "ok" if locks.renew(self.held[key], ttl) else "lost"
         assert verb == "stress", "unknown command"
-        return self.stress(locks, name, ttl, int(words[1]), int(words[2]) / 1000, Path(words[3]))
+        return self.stress(locks, name, ttl, int(words[1]), int(words[2]) / 1000, Path(urllib.parse.unquote(words[3])))
 
     @staticmethod
     def stress(locks, name, ttl, rounds, seconds, counter):

@@ -111,7 +111,7 @@ impl Agent {
             }
             "stress" => {
                 let lasts = Duration::from_millis(words[7].parse()?);
-                stress(&place, &name, ttl, words[6].parse()?, lasts, words[8]).await
+                stress(&place, &name, ttl, words[6].parse()?, lasts, &decoded(words[8])?).await
             }
             _ => Err("unknown command".into()),
         }

@@ -36,9 +36,11 @@ public final class RedissonAgent {
     String verb() { return words[2]; }
     String place() { return words[3]; }
     String kind() { return words[4]; }
-    String name() { return URLDecoder.decode(words[5], StandardCharsets.UTF_8); }
+    String name() { return decoded(words[5]); }
     long ttl() { return words[6].equals("-") ? -1 : Long.parseLong(words[6]); }
   }
+
+  private static String decoded(String word) { return URLDecoder.decode(word, StandardCharsets.UTF_8); }
 
   private static String yes(boolean is) { return is ? "yes" : "no"; }
 
@@ -68,7 +70,7 @@ public final class RedissonAgent {
       case "locked": return yes(lock.isLocked());
       case "held": return yes(lock.isHeldByCurrentThread());
       case "stress":
-        return stress(lock, c.ttl(), Long.parseLong(c.words[7]), Long.parseLong(c.words[8]), Path.of(c.words[9]));
+        return stress(lock, c.ttl(), Long.parseLong(c.words[7]), Long.parseLong(c.words[8]), Path.of(decoded(c.words[9])));
       default: throw new IllegalArgumentException("unknown command");
     }
   }
