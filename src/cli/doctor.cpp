@@ -102,8 +102,8 @@ class examination {
       const auto buffers = co_await setting_of(*server, "client-output-buffer-limit");
       report(judge_buffers(buffers));
       co_await examine_messages(*server);
-      co_await examine_silence(*server);
       co_await examine_permissions(*server);
+      co_await examine_silence(*server);
     } catch (const error& failed) {
       report_failure("connection", failed);
     }
@@ -182,7 +182,7 @@ class examination {
            "holdfast acl"});
   }
 
-  /// A proxy or a firewall may forget a connection that is idle.
+  /// A proxy or a firewall may forget a connection that is idle. The last examination of a server.
   asio::awaitable<void> examine_silence(session& server) {
     const auto timeout = co_await setting_of(server, "timeout");
     if (options_.idle == milliseconds(0)) {
@@ -200,7 +200,6 @@ class examination {
       report({verdict::warn, "idle",
               text + ": " + failed.what() + (timeout.empty() ? "" : "; the server's timeout is " + timeout + " s"),
               "set health_check_interval below it"});
-      throw;
     }
   }
 

@@ -73,10 +73,10 @@ class supervision {
   }
 
   asio::awaitable<void> await_loss() {
-    const auto reason = co_await held_.lost();
+    co_await held_.lost();
     lost_ = true;
     child_.announce_loss();
-    notify(options_, "lost", "the lock is lost (" + reason.message() + ')');
+    notify(options_, "lost", "the lock is lost");
     if (options_.lost == on_lost::term) {
       child_.signal_group(SIGTERM);
       child_.signal_group(SIGCONT);  // a stopped command cannot end

@@ -7,12 +7,14 @@ import json
 import os
 import re
 import resource
+import select
 import shutil
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 
@@ -456,6 +458,37 @@ def doctor(place):
     check("FAIL a lock" in text and "hset" in text, text)
     check("a connection survives" in place.finish("doctor", "--idle", "0.05"), "")
     check(server.keys() == [], "doctor leaves something")
+
+
+@case
+def a_proxy_that_forgets_idle_connections(place):
+    path = os.path.join(place.folder, "proxy.sock")
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(path)
+        listener.listen()
+        threading.Thread(target=forget, args=(listener, place.server.path), daemon=True).start()
+        text = place.finish("doctor", "--idle", "0.05", url="redis+unix://" + path, status=1)
+    check("WARN idle" in text and "FAIL" not in text and "set health_check_interval below it" in text, text)
+
+
+def forget(listener, path):
+    """Passes everything on, and forgets a connection before it is silent: doctor asks for the server's timeout then."""
+    open_ = {}  # a socket, and its other side
+    with contextlib.suppress(OSError):
+        while True:
+            for ready in select.select([listener, *open_], [], [])[0]:
+                if ready is listener:
+                    client, server = listener.accept()[0], socket.socket(socket.AF_UNIX)
+                    server.connect(path)
+                    open_[client], open_[server] = server, client
+                elif ready in open_:
+                    other, got = open_[ready], ready.recv(65536)
+                    if got:
+                        other.sendall(got)
+                    if not got or b"$7\r\ntimeout\r\n$1\r\n0" in got:
+                        for side in (ready, other):
+                            del open_[side]
+                            side.close()
 
 
 @case
