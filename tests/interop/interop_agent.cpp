@@ -229,11 +229,11 @@ class agent {
     if (topology == "cluster") settings.url = "redis+cluster://" + hosts;
     if (topology == "cluster") settings.url += "?pubsub=" + c.words.at(8);
     if (topology == "several")
-      for (const auto& host : split(hosts, ',')) settings.primaries.push_back("redis://" + host);
+      for (const auto& host : split(hosts, ',')) settings.red_lock.primaries.push_back("redis://" + host);
     settings.ttl = milliseconds(std::stoll(c.words.at(6)));
     settings.poll_cap = milliseconds(std::stoll(c.words.at(7)));
     settings.command_timeout = 10s;  // a busy machine is no outage
-    settings.longest_ttl = topology == "several" ? 60s : 0s;
+    settings.red_lock.longest_ttl = topology == "several" ? 60s : 0s;
     settings.quiet = true;
     clients_.insert_or_assign(c.place(), holdfast::client(io_, settings));
   }
