@@ -39,7 +39,8 @@ std::int64_t wall_us() {
 std::string first_word(const std::string& text) { return text.substr(0, text.find(' ')); }
 
 bool same_number(long long a, long long b) {
-  const auto tolerance = a > least_token ? tolerance_us : a > least_ttl / 2 ? tolerance_ms : 0;
+  const auto size = std::abs(a);  // a TTL may be in a negative number
+  const auto tolerance = size > least_token ? tolerance_us : size > least_ttl / 2 ? tolerance_ms : 0;
   return std::abs(a - b) <= tolerance;
 }
 
