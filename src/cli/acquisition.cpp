@@ -17,22 +17,23 @@ struct attempt {
   std::exception_ptr failure{};
 };
 
-asio::awaitable<std::optional<lease>> take(mutex lock, acquire_options options) {
+asio::awaitable<std::optional<lease>> take(mutex lock, acquire_options options, config settings) {
   lock_options terms;
   terms.ttl = options.ttl;
   terms.renew = true;
   terms.max_hold = options.max_hold;
   if (options.wait) co_return co_await lock.try_lock_for(*options.wait, terms);
-  auto held = co_await lock.try_lock(terms);
+  const auto attempt = [&] { return lock.try_lock(terms); };
+  auto held = co_await first_call<std::optional<lease>>(settings, attempt);
   if (!held && !options.no_wait) held.emplace(co_await lock.lock(terms));
   co_return held;
 }
 
 /// Never throws: `||` waits on while the other side has not ended.
-asio::awaitable<attempt> try_to_take(mutex lock, acquire_options options) {
+asio::awaitable<attempt> try_to_take(mutex lock, acquire_options options, config settings) {
   attempt made;
   try {
-    made.held = co_await take(std::move(lock), std::move(options));
+    made.held = co_await take(std::move(lock), std::move(options), std::move(settings));
   } catch (...) {
     made.failure = std::current_exception();
   }
@@ -49,9 +50,11 @@ job_signals::job_signals(const asio::any_io_executor& executor) : asio::signal_s
   }
 }
 
-asio::awaitable<acquisition> acquire(mutex lock, acquire_options options, asio::signal_set& signals) {
+asio::awaitable<acquisition> acquire(mutex lock, acquire_options options, const config& settings,
+                                     asio::signal_set& signals) {
   using namespace asio::experimental::awaitable_operators;
-  auto first = co_await (try_to_take(std::move(lock), std::move(options)) || signals.async_wait(asio::use_awaitable));
+  auto taken = try_to_take(std::move(lock), std::move(options), settings);
+  auto first = co_await (std::move(taken) || signals.async_wait(asio::use_awaitable));
   if (const auto* number = std::get_if<int>(&first)) co_return acquisition{std::nullopt, *number};
   auto& made = std::get<attempt>(first);
   if (made.failure) std::rethrow_exception(made.failure);

@@ -2,9 +2,14 @@
 #pragma once
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
 
+#include <chrono>
 #include <optional>
 
+#include <holdfast/error.hpp>
 #include <holdfast/lease.hpp>
 #include <holdfast/mutex.hpp>
 
@@ -19,6 +24,24 @@ class job_signals : public asio::signal_set {
   explicit job_signals(const asio::any_io_executor& executor);
 };
 
+/// The first call of a client: it is repeated while Redis does not answer, for as long as client::connect() tries. A
+/// call alone has the time of one command, and a slow name lookup or TLS would take all of it.
+template <class T, class Call>
+asio::awaitable<T> first_call(const config& settings, Call call) {
+  using std::chrono::steady_clock;
+  const auto end = steady_clock::now() + settings.connect_timeout + settings.command_timeout;
+  asio::steady_timer pause(co_await asio::this_coro::executor);
+  for (;;) {
+    try {
+      co_return co_await call();
+    } catch (const error& failed) {
+      if (failed.code() != condition::retry_later || steady_clock::now() >= end) throw;
+    }
+    pause.expires_after(milliseconds(20));
+    co_await pause.async_wait(asio::use_awaitable);
+  }
+}
+
 struct acquisition {
   std::optional<lease> held{};  // empty: the lock is busy, or a signal came
   int signal = 0;
@@ -29,6 +52,7 @@ struct acquisition {
 /// Decision: the first attempt is a try_lock(), also without a limit. A Redis that cannot be reached then ends the
 /// command, as cron and systemd expect. Later outages are waited for.
 /// Throws holdfast::error.
-asio::awaitable<acquisition> acquire(mutex lock, acquire_options options, asio::signal_set& signals);
+asio::awaitable<acquisition> acquire(mutex lock, acquire_options options, const config& settings,
+                                     asio::signal_set& signals);
 
 }  // namespace holdfast::cli

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <boost/asio/this_coro.hpp>
 
+#include "cli/acquisition.hpp"
 #include "cli/commands.hpp"
 #include "cli/exit_status.hpp"
 #include "cli/lock_text.hpp"
@@ -35,7 +36,8 @@ asio::awaitable<int> free_lock(free_options options) {
 
   client redis(co_await asio::this_coro::executor, given);
   const auto lock = mutex_of(redis, options.lock, given);
-  const bool had_holder = co_await lock.force_unlock();
+  const auto free = [&] { return lock.force_unlock(); };
+  const bool had_holder = co_await first_call<bool>(given, free);
   if (options.access.json) {
     json::object line;
     put_bytes(line, "name", options.lock.name);

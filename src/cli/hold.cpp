@@ -62,7 +62,7 @@ asio::awaitable<int> hold(hold_options options) {
   client redis(executor, settings);
   std::signal(SIGPIPE, SIG_IGN);  // a reader that is gone must not leave the key until its TTL ends
   job_signals signals(executor);
-  auto made = co_await acquire(mutex_of(redis, options.acquire.lock, settings), options.acquire, signals);
+  auto made = co_await acquire(mutex_of(redis, options.acquire.lock, settings), options.acquire, settings, signals);
   int status = done;
   if (made.held) {
     report(options, "held", *made.held);
@@ -91,7 +91,8 @@ asio::awaitable<int> wait(wait_options options) {
   const auto lock = mutex_of(redis, options.lock, settings);
   const auto begin = steady_clock::now();
   milliseconds pause(20);
-  bool locked = co_await lock.is_locked();
+  const auto ask = [&] { return lock.is_locked(); };
+  bool locked = co_await first_call<bool>(settings, ask);
   // Polls alone: a subscription would count as a waiter, and clients would leave it time for a turn.
   while (locked) {
     const auto waited = std::chrono::duration_cast<milliseconds>(steady_clock::now() - begin);

@@ -243,8 +243,8 @@ def watch(place):
 
 @case
 def watch_outlives_its_server(place):
-    job = place.start("watch", "--every", "0.05", "--json")
-    wait_until(lambda: b"cmd=psubscribe" in place.server.do("CLIENT", "LIST"), "it listens")
+    place.server.lock("before")
+    job = place.start("watch", "--every", "0.05", "--json").wait_for('"event":"held"')
     place.server.do("CLIENT", "KILL", "SKIPME", "yes")
     job.wait_for("unreachable")
     job.wait_for("connected")
@@ -463,32 +463,37 @@ def doctor(place):
 @case
 def a_proxy_that_forgets_idle_connections(place):
     path = os.path.join(place.folder, "proxy.sock")
-    with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(path)
-        listener.listen()
-        threading.Thread(target=forget, args=(listener, place.server.path), daemon=True).start()
-        text = place.finish("doctor", "--idle", "0.05", url="redis+unix://" + path, status=1)
+    listener = socket.socket(socket.AF_UNIX)  # the thread has it until the end
+    listener.bind(path)
+    listener.listen()
+    threading.Thread(target=forget, args=(listener, place.server.path), daemon=True).start()
+    text = place.finish("doctor", "--idle", "0.05", url="redis+unix://" + path, status=1)
     check("WARN idle" in text and "FAIL" not in text and "set health_check_interval below it" in text, text)
 
 
 def forget(listener, path):
     """Passes everything on, and forgets a connection before it is silent: doctor asks for the server's timeout then."""
-    open_ = {}  # a socket, and its other side
-    with contextlib.suppress(OSError):
-        while True:
-            for ready in select.select([listener, *open_], [], [])[0]:
-                if ready is listener:
-                    client, server = listener.accept()[0], socket.socket(socket.AF_UNIX)
-                    server.connect(path)
-                    open_[client], open_[server] = server, client
-                elif ready in open_:
-                    other, got = open_[ready], ready.recv(65536)
-                    if got:
-                        other.sendall(got)
-                    if not got or b"$7\r\ntimeout\r\n$1\r\n0" in got:
-                        for side in (ready, other):
-                            del open_[side]
-                            side.close()
+    other_side = {}
+
+    def end(side):
+        for one in (side, other_side.pop(side)):
+            other_side.pop(one, None)
+            one.close()
+
+    while True:
+        for ready in select.select([listener, *other_side], [], [])[0]:
+            if ready is listener:
+                client, server = listener.accept()[0], socket.socket(socket.AF_UNIX)
+                server.connect(path)
+                other_side[client], other_side[server] = server, client
+            elif ready in other_side:
+                try:
+                    got = ready.recv(65536)
+                    other_side[ready].sendall(got)
+                except OSError:
+                    got = b""
+                if not got or b"$7\r\ntimeout\r\n$1\r\n0" in got:
+                    end(ready)
 
 
 @case
