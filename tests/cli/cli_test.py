@@ -8,6 +8,7 @@ import os
 import re
 import resource
 import select
+import shlex
 import shutil
 import signal
 import socket
@@ -400,6 +401,28 @@ def all_primaries_of_a_cluster(place):
 
 
 @case
+def a_server_with_tls(place):
+    if not shutil.which("openssl"):
+        print("skipped: no openssl in PATH")
+        sys.exit(77)
+    key, certificate = (os.path.join(place.folder, name) for name in ("key.pem", "certificate.pem"))
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "1",
+                    "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", certificate],
+                   capture_output=True, check=True)
+    port, = free_ports(1)
+    place.start_server("--tls-port", str(port), "--tls-cert-file", certificate, "--tls-key-file", key,
+                       "--tls-ca-cert-file", certificate, "--tls-auth-clients", "no")
+    url = f"rediss://127.0.0.1:{port}?ca_file={certificate}"
+    holder = place.hold("orders:42", url=url)
+    check(place.lines("inspect", "orders:42", url=url)[0]["process"]["pid"] == str(holder.pid), "inspect over TLS")
+    check(len(place.lines("list", url=url)) == 1, "list over TLS")
+    place.finish("free", "orders:42", url=url)
+    place.finish("watch", "--for", "0.05", "--every", "0.01", url=url)
+    check("FAIL" not in place.finish("doctor", url=url, status=1), "doctor over TLS")
+    place.finish("list", url=f"rediss://127.0.0.1:{port}", status=78)
+
+
+@case
 def the_primary_that_sentinels_name(place):
     port, *ports = free_ports(4)
     primary = place.start_server("--port", str(port), "--appendonly", "yes")
@@ -533,6 +556,30 @@ def acl_is_enough(place):
     servers, sentinels = place.lines("acl", "--server-version", "7.2", url="redis+sentinel://localhost/mymaster")
     check((servers["at"], sentinels["at"]) == ("servers", "sentinels"), sentinels)
     place.finish("acl", "--server-version", "5.0", status=64)
+
+
+@case
+def acl_is_that_of_the_page(place):
+    """docs/guide/operating.md has the same rules."""
+    page = (place.root / "docs/guide/operating.md").read_text(encoding="utf-8")
+    blocks = dict(re.findall(r"<!-- run: (acl.*?) -->\n\n```sh\nredis-cli ACL SETUSER \S+ (.*?)\n```", page))
+
+    def rules(*names):
+        return {word for name in names for word in shlex.split(blocks[name]) if word != "on" and not word.startswith(">")}
+
+    plain_, fenced, simple = "acl", "acl of a fenced_mutex", "acl of a simple_mutex"
+    red = "redis://a redis://b redis://c"
+    for names, more, options, url in (
+            ((plain_,), set(), [], None), ((plain_, fenced), set(), ["--fenced"], None),
+            ((plain_, simple), set(), ["--simple"], None), ((plain_,), {"+get", "+set", "~holdfast:redlock*"}, [], red),
+            ((plain_, "acl of a cluster"), set(), [], "redis+cluster://localhost"),
+            ((plain_, "acl of min_replicas"), set(), [], "redis://localhost?min_replicas=1"),
+            ((plain_, simple), {"&redisson_lock__channel:app:*", "&holdfast_simple:app:*"}, ["--simple", "--braces"], None)):
+        line, = place.lines("acl", "--prefix", "app:", "--server-version", "7.0", *options, url=url)
+        check(set(line["rules"]) == rules(*names) | more,
+              f"{options}, {url}: {set(line['rules']) ^ (rules(*names) | more)}")
+    sentinels = place.lines("acl", "--server-version", "7.0", url="redis+sentinel://localhost/mymaster")[1]
+    check(set(sentinels["rules"]) == rules("acl of a sentinel"), sentinels)
 
 
 @case
