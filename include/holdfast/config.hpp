@@ -160,8 +160,9 @@ struct config {
   ///
   /// Clients of Redisson do not wait for others. Beside them a turn has three to eight holds, if so many wait. Then
   /// this client leaves each other client as many holds, or as much time if that is longer. Afterwards it asks again
-  /// and again when a hold is nearly over. If it gets the lock late, its next pause is shorter by that time. Beside
-  /// holdfast clients with turns off it has no guaranteed share.
+  /// and again when a hold is nearly over. If it gets the lock late, its next pause is shorter by that time. Holds of
+  /// uneven length cannot be foreseen, and bring it less than its share. Beside holdfast clients with turns off it has
+  /// no guaranteed share.
   /// Other programs may take a simple_mutex, or a red_lock that is not re-entrant, without subscribing. If a turn with
   /// passes ends and no client receives the release, this client's waiters pause for 20 ms, about four times a second.
   /// If the lock is taken in such a pause, the pause follows each such turn for a second.

@@ -237,10 +237,10 @@ void name::forget(hold& over) {
 
 // ---- turns
 
-nanoseconds name::found_busy(bool barging) {
+nanoseconds name::found_busy(const acquire_answer& busy) {
   // Somebody elsewhere has the lock, so this name is contended.
   share();
-  return hand_over_.found_busy(env().time, barging);
+  return hand_over_.found_busy(env().time, busy.barging, busy.holder_ttl.value_or(milliseconds::max()));
 }
 
 void name::end_turn(const release_end& end) {

@@ -213,7 +213,7 @@ class name final : public line_place,
   void share() {
     if (!hand_over_.shared()) hand_over_.share(env(), keys_->of, live_hold());
   }
-  nanoseconds found_busy(bool barging);
+  nanoseconds found_busy(const acquire_answer& busy);
   timer_queue::action when_cool();
   void end_turn(const release_end& end);
 

@@ -95,7 +95,7 @@ void name::on_attempt(acquisition& waiter, const attempt& attempt) {
   HOLDFAST_ASSERT(line_->is_first(waiter));
   count_incentive(attempt);
   const bool busy = line_->rules.shows_holder(attempt);
-  const auto again_after = busy ? found_busy(attempt.reply.value.barging) : nanoseconds::max();
+  const auto again_after = busy ? found_busy(attempt.reply.value) : nanoseconds::max();
   auto at = conditions();
   at.again_after = again_after;
   act(line_->rules.answered(attempt, at), &waiter, &attempt);

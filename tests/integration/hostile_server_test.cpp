@@ -15,8 +15,7 @@ constexpr std::size_t memory_bound = 64 << 20;
 
 const auto deafening = "-ERR \x1b[2J\x1b]0;owned\x07" + std::string(100'000, '!') + "\r\n";
 const texts no_answer_to_any_script{
-    "+OK\r\n",       "*0\r\n", "*1\r\n$1\r\n1\r\n", "*2\r\n:1\r\n:1\r\n", "*1\r\n*1\r\n:1\r\n", ":-7\r\n",
-    "*1\r\n:-2\r\n", deafening};
+    "+OK\r\n", "*0\r\n", "*1\r\n$1\r\n1\r\n", "*2\r\n:1\r\n:1\r\n", "*1\r\n*1\r\n:1\r\n", "*1\r\n:-2\r\n", deafening};
 /// None of these is RESP2 within the caps.
 const texts no_reply_at_all{"$9223372036854775807\r\nx",
                             "$-2\r\n",

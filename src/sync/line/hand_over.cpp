@@ -73,8 +73,8 @@ void hand_over::release_ends(const clock& time, std::uint64_t subscribers, const
 
 bool hand_over::hears_itself(const clock& time) noexcept { return state_ && state_->window.hear(time.now()); }
 
-nanoseconds hand_over::found_busy(const clock& time, bool barging) noexcept {
-  return state_ ? state_->window.found_busy(time.now(), barging) : nanoseconds::max();
+nanoseconds hand_over::found_busy(const clock& time, bool barging, nanoseconds may_last) noexcept {
+  return state_ ? state_->window.found_busy(time.now(), barging, may_last) : nanoseconds::max();
 }
 
 bool hand_over::cool_down(time_point now, timer_queue::action ended) noexcept {

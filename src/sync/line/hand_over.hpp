@@ -75,7 +75,7 @@ class hand_over final {
   bool hears_itself(const clock& time) noexcept;
   /// Redis says busy. `barging`: the holder's client takes no turns. Returns the longest time to wait before asking
   /// again.
-  nanoseconds found_busy(const clock& time, bool barging) noexcept;
+  nanoseconds found_busy(const clock& time, bool barging, nanoseconds may_last) noexcept;
   /// Waiters of this client ask no earlier.
   time_point cool_down_until() const noexcept { return state_ ? state_->window.cool_down_until() : time_point(); }
   bool cools_down() const noexcept { return state_ && state_->alarm.due(); }

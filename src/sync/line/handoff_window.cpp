@@ -106,20 +106,23 @@ bool handoff_window::hear(time_point now) noexcept {
     owed_ -= std::min(owed_, interval_ < slack * own_hold_ ? own_hold_ : interval_);
     cool_down_until_ = now + std::min(owed_, longest_silence());
   } else if (beside_barging()) {
-    cool_down_until_ = std::min(nearly_over(), now + longest);
+    cool_down_until_ = now;  // the lock may stay free: a busy answer leads to the end of the next hold
   } else {
     cool_down_until_ = now + std::min<duration>(others_ * slack * std::clamp(interval_, quickest, slowest), longest);
   }
   return false;
 }
 
-handoff_window::duration handoff_window::found_busy(time_point now, bool barging) noexcept {
+handoff_window::duration handoff_window::found_busy(time_point now, bool barging, duration may_last) noexcept {
   // A client that asks much later meets an ordinary holder, and not a poller that used the opening.
   if (std::exchange(open_, false) && now < cool_down_until_ + longest) pollers_until_ = now + poller_assumed_for;
-  if (barging) turns_beside_ = turns_beside_barging;
+  if (barging)
+    turns_beside_ = turns_beside_barging;
+  else if (beside_barging())
+    --turns_beside_;
   if (!beside_barging()) return duration::max();
   if (now < paid_at()) {
-    cool_down_until_ = std::min(paid_at(), now + longest_while_held);
+    cool_down_until_ = std::min(paid_at(), now + std::min(longest_while_held, may_last));
     return cool_down_until_ - now;
   }
   if (late_since_ == time_point()) late_since_ = now;

@@ -23,17 +23,19 @@ namespace holdfast::detail {
 ///
 /// Decision: the busy answer tells of barging clients. Clients of Redisson do not cool down: after each release the
 /// fastest of them gets the lock. Their owner fields differ from ours, and the script says so. So two holdfast clients
-/// never take each other for one. Without such an answer a client assumes none after `turns_beside_barging` turns.
+/// never take each other for one. Each own turn and each holder that takes turns makes such clients less likely: after
+/// `turns_beside_barging` of them a client assumes none.
 ///
 /// Decision: beside barging clients the others are owed time: each as much as the own turn took. Each release pays for
 /// one hold of the own length. A longer interval is a long hold, or a turn with hand-overs, and pays for its time. A
 /// silence of twice the usual interval, at most `longest`, ends the cool-down with a question: the lock may be free. If
 /// it is held, the cool-down goes on.
 ///
-/// Decision: afterwards the client asks when the present hold may end. A message comes too late: a waiter in the
-/// holder's process, or with a leaner client, is faster. So it asks from 500 us before the usual end on, again 100 us
-/// after each answer, twelve times for each release. It asks no later than `longest` after a release, because the lock
-/// may be free.
+/// Decision: afterwards the client asks at each release, and when the present hold may end. At the release the lock may
+/// stay free. But the message comes too late if a waiter in the holder's process, or with a leaner client, is faster. So
+/// the client also asks from 500 us before the usual end on, again 100 us after each answer, twelve times for each
+/// release. Holds of uneven length cannot be foreseen: beside a rival that always wants the lock they bring less than a
+/// fair share.
 ///
 /// Decision: not every release is won that way. The time from the first unsuccessful question to the grant is taken off
 /// the next cool-down. A turn has at least three holds while somebody waits. Long holds too come in turns of up to
@@ -69,8 +71,9 @@ class handoff_window {
   void release_ends(time_point now, std::uint64_t subscribers, own_notification own) noexcept;
   /// A message reports a release. True: it is the own notification, which is no news.
   bool hear(time_point now) noexcept;
-  /// Redis says busy. `barging`: the holder's client takes no turns. Returns the longest time to wait for a message.
-  duration found_busy(time_point now, bool barging) noexcept;
+  /// Redis says busy. `barging`: the holder's client takes no turns. `may_last`: what is left of the holder's TTL.
+  /// Returns the longest time to wait for a message.
+  duration found_busy(time_point now, bool barging, duration may_last = duration::max()) noexcept;
 
   /// This client asks for the lock no earlier.
   time_point cool_down_until() const noexcept { return cool_down_until_; }

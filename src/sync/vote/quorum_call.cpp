@@ -239,11 +239,13 @@ void quorum_call::tell_if_decided() {
 std::optional<nanoseconds> quorum_call::silence_limit(const vote_count& count) const {
   const auto least = std::max<nanoseconds>(2 * (time_.now() - began_), milliseconds(1));
   if (count.decided() && command_.settled_by(votes_)) return least;
-  // Partial effects of other commands block nobody, so their votes are waited for.
-  if (!command_.acquires()) return std::nullopt;
+  // Partial effects of other commands block nobody, so their votes are waited for. A change is completed even where a
+  // primary is in an outage; a question is not.
+  if (!command_.acquires() && !command_.asks_all()) return std::nullopt;
   auto longest = least;
   for (std::size_t n = 0; n < votes_.outcomes.size(); ++n) {
     if (votes_.outcomes[n] || to_.primary(n).in_outage(command_.key())) continue;
+    if (!command_.acquires()) return std::nullopt;
     const auto last = voters_.last_took(n);
     const bool silent_before = last && *last == nanoseconds::zero();
     // The last response time predicts nothing while a connection is being checked, or made again after it was idle.

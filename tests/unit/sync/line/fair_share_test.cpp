@@ -22,12 +22,16 @@ namespace {
 using duration = handoff_window::duration;
 
 constexpr duration way = 40us;  // to the server, or back
-constexpr duration think = 3ms;
+/// Of one side: how long a task holds the lock, and how long it then does without.
+struct habit {
+  duration hold, think = 3ms;
+};
 
 struct crowd {
   int clients;  // with turns, and as many without
-  duration hold;
+  habit ours, theirs;
   duration reaction;  // of a client without turns, from a message to its next attempt; up to twice as long
+  int tasks = 16;     // of all clients
 };
 
 /// One lock, and the clients that want it.
@@ -40,7 +44,8 @@ class contest {
     }
     for (auto* const side : {&ours_, &others_})
       for (auto& each : *side)
-        for (int task = 0; task < tasks / (2 * of_.clients); ++task) at(now_ + up_to(think), [&each] { each.wants(); });
+        for (int task = 0; task < of_.tasks / (2 * of_.clients); ++task)
+          at(now_ + up_to(each.habits().think), [&each] { each.wants(); });
   }
 
   void run(duration how_long) {
@@ -59,8 +64,6 @@ class contest {
     return longest;
   }
 
-  static constexpr int tasks = 16;
-
  private:
   struct client {
     contest& in;
@@ -72,6 +75,7 @@ class contest {
     int held = 0;
     duration longest_wait{};
 
+    const habit& habits() const { return takes_turns ? in.of_.ours : in.of_.theirs; }
     void wants() {
       waits.push_back(in.now_);
       if (waits.size() == 1 && !holds && !asking) ask_at(start());
@@ -107,9 +111,9 @@ class contest {
       holds = true;
       longest_wait = std::max<duration>(longest_wait, in.now_ - waits.front());
       waits.pop_front();
-      in.at(in.now_ + in.of_.hold + in.up_to(200us), [this] {
+      in.at(in.now_ + habits().hold + in.up_to(200us), [this] {
         ++held;
-        in.at(in.now_ + think, [this] { wants(); });
+        in.at(in.now_ + habits().think, [this] { wants(); });
         if (takes_turns && !waits.empty() && window.may_pass(in.now_)) {
           window.passed();
           return hold();
@@ -171,15 +175,25 @@ class contest {
 
 }  // namespace
 
-TEST_CASE("beside as many clients that take no turns each client has a fair share, however long the holds are") {
+TEST_CASE("beside as many clients that take no turns each client has a fair share, if all holds are equally long") {
   const int clients = GENERATE(1, 2, 4);
   const duration hold = GENERATE(1ms, 10ms, 50ms, 500ms);
   const duration reaction = GENERATE(60us, 500us);
-  contest all({clients, hold, reaction});
+  const crowd of{clients, {hold}, {hold}, reaction};
+  contest all(of);
   all.run(2'000 * (hold + 300us));
   CAPTURE(clients, hold.count(), reaction.count(), all.share(), all.attempts(), all.longest_wait().count());
   CHECK(all.share() > 0.8);
   CHECK(all.share() < 1.25);
   CHECK(all.attempts() < (clients < 4 ? 6 : 10));
-  CHECK(all.longest_wait() < (clients < 4 ? 3 : 4) * contest::tasks * hold + 100ms);
+  CHECK(all.longest_wait() < (clients < 4 ? 3 : 4) * of.tasks * hold + 100ms);
+}
+
+TEST_CASE("a lock that a client without turns leaves free is had at once, however long its holds are") {
+  const duration hold = GENERATE(5ms, 20ms, 50ms);
+  contest all({1, {5ms, 1ms}, {hold, 15ms}, 100us, 2});
+  all.run(2'000 * (hold + 20ms));
+  CAPTURE(hold.count(), all.share(), all.longest_wait().count());
+  CHECK(all.share() > 0.9);
+  CHECK(all.longest_wait() < hold + 30ms);
 }

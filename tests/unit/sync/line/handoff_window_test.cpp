@@ -193,17 +193,26 @@ TEST_CASE_METHOD(beside_barging, "after the cool-down a client asks again and ag
   }
 }
 
-TEST_CASE_METHOD(beside_barging,
-                 "a release after the cool-down is followed by a question when the next hold is nearly over") {
+TEST_CASE_METHOD(
+    beside_barging,
+    "a release after the cool-down is followed by a question, and by another when the next hold is nearly over") {
   window.hear(now + 10ms);
-  CHECK(cool_down(now + 10ms) == 9'500us);
-  window.hear(now + 10ms + 400us);
-  CHECK(cool_down(now + 10ms + 400us) == 0ms);
-  SECTION("20 ms later at most") {
-    window.hear(now + 40ms);
-    window.hear(now + 80ms);
-    CHECK(cool_down(now + 80ms) == 20ms);
-  }
+  CHECK(cool_down(now + 10ms) == 0ms);
+  CHECK(window.found_busy(now + 10ms, true) == 9'500us);
+}
+
+TEST_CASE_METHOD(beside_barging, "each holder that takes turns makes clients that take none less likely") {
+  const bool enough = GENERATE(false, true);
+  for (int n = 0; n < (enough ? 15 : 13); ++n) window.found_busy(now + 10ms, false);
+  window.begin(now + 50ms, 7);
+  CHECK(window.may_pass(now + 75ms) == !enough);  // a turn of a few long holds
+}
+
+TEST_CASE_METHOD(beside_barging, "a question in a cool-down is repeated when the holder's TTL ends") {
+  take_turn(now, 4, 1);
+  CHECK(window.found_busy(now + 4ms, true, 1ms) == 1ms);
+  CHECK(cool_down(now + 4ms) == 1ms);
+  CHECK(window.found_busy(now + 5ms, true) == 3ms);
 }
 
 TEST_CASE("a client that has heard of no release waits for the first one, whoever holds") {
