@@ -31,8 +31,8 @@ namespace holdfast::detail {
 /// silence of twice the usual interval, at most `longest`, ends the cool-down with a question: the lock may be free. If
 /// it is held, the cool-down goes on.
 ///
-/// Decision: afterwards the client asks at each release, and when the present hold may end. At the release the lock may
-/// stay free. But the message comes too late if a waiter in the holder's process, or with a leaner client, is faster. So
+/// Decision: afterwards the client asks at each release, and when the present hold may end. The lock may stay free at a
+/// release. But a message comes too late if a waiter in the holder's process, or with a leaner client, is faster. So
 /// the client also asks from 500 us before the usual end on, again 100 us after each answer, twelve times for each
 /// release. Holds of uneven length cannot be foreseen: beside a rival that always wants the lock they bring less than a
 /// fair share.
