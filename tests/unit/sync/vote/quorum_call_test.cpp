@@ -518,8 +518,8 @@ TEST_CASE_METHOD(asking_quorum, "a question waits for the others as long again a
 TEST_CASE_METHOD(asking_quorum, "a question does not wait for a primary in an outage, though its vote would decide") {
   for (const std::size_t n : {0, 1}) nodes[n]->hold("a", "stranger:1", clock.now() + 20s);
   for (const std::size_t n : {2, 3}) nodes[n]->hold("a", "other:1", clock.now() + 20s);
-  const auto asked = ask_holder();
   at[4]->link_down();
+  const auto asked = ask_holder();
   clock.skip(1ms);
   answer({0, 1, 2, 3});
   advance(10ms);
