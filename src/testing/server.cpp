@@ -21,7 +21,7 @@ std::string quoted(std::string_view key) {
   return detail::in_quotes(key, longest_name);
 }
 
-/// Empty for a string or hash that is no lock: a fencing counter, the mark of a voting primary, the test's own data.
+/// Empty for data that are no lock: a fencing counter, the mark of a voting primary, the test's own data.
 std::optional<lock_holder> holder_in(const sim::keyspace& keys, std::string_view key) {
   const auto* entry = keys.find(key);
   if (!entry || key.starts_with("redisson_lock_token:") || key == detail::vote_marker) return std::nullopt;
@@ -32,6 +32,7 @@ std::optional<lock_holder> holder_in(const sim::keyspace& keys, std::string_view
     found.count = 1;
     return found;
   }
+  if (!entry->hash()) return std::nullopt;
   const auto& fields = entry->hash()->fields();
   long long count = 0;
   if (fields.size() != 1 || !sim::to_integer(fields.front().second, count)) return std::nullopt;

@@ -28,7 +28,7 @@ using test::value;
 /// TTLs are long, or waited for: the two are asked one after the other, and a loaded machine may take its time between.
 /// They lie so far apart that a TTL which was not set is not taken for one that was.
 constexpr long long ttls[] = {100'000, 300'000, 1'000'000}, least_ttl = ttls[0], tolerance_ms = 50'000;
-/// Tokens are times in microseconds.
+/// Tokens are times in microseconds, the ends of permits in milliseconds.
 constexpr long long least_token = 1'000'000'000'000'000, tolerance_us = tolerance_ms * 1000;
 
 std::int64_t wall_us() {
@@ -39,15 +39,14 @@ std::int64_t wall_us() {
 std::string first_word(const std::string& text) { return text.substr(0, text.find(' ')); }
 
 bool same_number(long long a, long long b) {
-  const auto size = std::abs(a);  // a TTL may be in a negative number
+  const auto size = a < 0 ? -(a + 1) : a;  // a TTL may be in a negative number
   const auto tolerance = size > least_token ? tolerance_us : size > least_ttl / 2 ? tolerance_ms : 0;
   return std::abs(a - b) <= tolerance;
 }
 
 bool same_text(const std::string& a, const std::string& b) {
   long long left = 0, right = 0;
-  return a == b ||
-         (sim::to_integer(a, left) && left > least_token && sim::to_integer(b, right) && same_number(left, right));
+  return a == b || (sim::to_integer(a, left) && sim::to_integer(b, right) && same_number(left, right));
 }
 
 /// Equal, except in what two servers may differ in: the clock, and the words of an error inside a script.
@@ -75,6 +74,9 @@ constexpr std::string_view odd_scripts[] = {
     "return redis.error_reply('-MINE says so')",
     "return redis.status_reply('fine')",
     "return redis.call('hgetall', KEYS[1])",
+    "return redis.call('zrange', KEYS[1], 0, -1, 'withscores')",
+    "return redis.call('zadd', KEYS[1], 1e12 + 7, ARGV[1])",
+    "return type(redis.call('zscore', KEYS[1], ARGV[1]))",
     "return redis.pcall('incr', KEYS[1])",
     "return redis.call('incr', KEYS[1])",
     "return redis.pcall('nosuch', KEYS[1])",
@@ -139,6 +141,11 @@ class command_maker {
   std::string count() { return below(100) < 85 ? std::to_string(below(4)) : std::string(pick(bad_numbers)); }
   std::string how() { return pick(std::array{"publish", "spublish", "auto", "both"}); }
   std::string word() { return below(2) ? field() : count(); }
+  std::string score() {
+    return below(100) < 85 ? pick(std::array{"1", "2", "2", "-3", "1.5", "inf", "-inf"})
+                           : std::string(pick(bad_numbers));
+  }
+  std::string bound() { return (below(4) ? "" : "(") + score(); }
 
   arguments script_of_ours() {
     namespace lua = detail::lua;
@@ -224,11 +231,39 @@ class command_maker {
         {"PEXPIRE", k, ttl()},
         {"PTTL", k},
         {"PERSIST", k},
+        {"INCRBY", k, count()},
+        {"DECRBY", k, count()},
+        {"INCRBY", k, "-9223372036854775808"},
+        {"DECRBY", k, "-9223372036854775808"},
+        {"ZADD", k, score(), field()},
+        {"ZADD", k, score(), field(), score(), field()},
+        {"ZADD", k, score(), field(), score()},
+        {"ZADD", k, "NX", score(), field(), score(), field()},
+        {"ZADD", k, "xx", score(), field(), score(), field()},
+        {"ZADD", k, "GT", score(), field(), score(), field()},
+        {"ZADD", k, "XX", "gt", score(), field(), score(), field()},
+        {"ZADD", k, "NX", "GT", score(), field()},
+        {"ZADD", k, "NX", "XX", score(), field()},
+        {"ZADD", k, "NX"},
+        {"ZREM", k, field()},
+        {"ZREM", k, field(), field(), ""},
+        {"ZSCORE", k, field()},
+        {"ZCARD", k},
+        {"ZCOUNT", k, bound(), bound()},
+        {"ZRANGE", k, count(), count()},
+        {"ZRANGE", k, "-2", "-1", "WITHSCORES"},
+        {"ZRANGE", k, "0", count(), "what"},
+        {"ZRANGEBYSCORE", k, bound(), bound()},
+        {"ZRANGEBYSCORE", k, "-inf", bound(), "LIMIT", count(), count()},
+        {"ZRANGEBYSCORE", k, bound(), "inf", "LIMIT", "0", "-1", "withscores"},
+        {"ZRANGEBYSCORE", k, bound(), bound(), "LIMIT", "0"},
         {"PUBLISH", "channel", word()},
         {"GET"},
         {"HGET", k},
         {"DEL"},
         {"PEXPIRE", k},
+        {"ZADD", k},
+        {"ZRANGE", k},
     };
     return pick(all);
   }

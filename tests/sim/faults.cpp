@@ -414,7 +414,7 @@ bool faults::put_another_type() {
   const auto n = some_node_with(name);
   take_away(n, name);
   tamper(n, [&](keyspace& data) {
-    return is_string(name) ? data.hash_to_write(name)->set("not", "a lock")
+    return is_string(name) ? data.to_write<hash_value>(name)->set("not", "a lock")
                            : data.put(name, "not a lock").text() != nullptr;
   });
   mend_after(some_time(), nullptr, n,
@@ -430,7 +430,7 @@ bool faults::put_hold_without_ttl() {
   const bool like_a_lock = w_.chance(50);
   tamper(n, [&](keyspace& data) {
     return is_string(name) ? data.put(name, like_a_lock ? "somebody" : std::string(300, 'x')).text() != nullptr
-                           : data.hash_to_write(name)->set(like_a_lock ? "somebody:1" : "somebody", "1");
+                           : data.to_write<hash_value>(name)->set(like_a_lock ? "somebody:1" : "somebody", "1");
   });
   mend_after(some_time(), nullptr, n,
              [this, n, name] { take_away(servers_.fails_over() ? servers_.holder(0, name) : n, name); });
@@ -462,7 +462,7 @@ bool faults::garble_token() {
   tamper(n, [&](keyspace& data) {
     if (w_.chance(50)) return data.put(key, "no number").text() != nullptr;
     data.erase(key);
-    return data.hash_to_write(key)->set("not", "a counter");
+    return data.to_write<hash_value>(key)->set("not", "a counter");
   });
   mend_after(some_time(), nullptr, n, [this, n, key, lock = name->lock] {
     tamper(servers_.fails_over() ? servers_.holder(0, key) : n, [&](keyspace& data) { return data.erase(key); });

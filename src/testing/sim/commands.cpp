@@ -2,18 +2,15 @@
 #include "testing/sim/commands.hpp"
 
 #include <algorithm>
-#include <cctype>
-#include <charconv>
 #include <limits>
 #include <map>
+
+#include "testing/sim/sorted_sets.hpp"
 
 namespace holdfast::sim {
 namespace {
 
 using kind = reply::kind;
-
-reply wrong_type() { return error_reply("WRONGTYPE Operation against a key holding the wrong kind of value"); }
-reply not_an_integer() { return error_reply("ERR value is not an integer or out of range"); }
 
 /// The hash at a key for reading: `absent` when there is none.
 template <class Use>
@@ -36,13 +33,14 @@ reply del(database& db, const arguments& args) {
 
 reply type(database& db, const arguments& args) {
   const auto* entry = db.keys.find(args[1]);
-  return status_reply(!entry ? "none" : entry->hash() ? "hash" : "string");
+  return status_reply(!entry ? "none" : entry->hash() ? "hash" : entry->sorted() ? "zset" : "string");
 }
 
 reply get(database& db, const arguments& args) {
   const auto* entry = db.keys.find(args[1]);
   if (!entry) return {};
-  return entry->hash() ? wrong_type() : string_reply(std::get<std::string>(entry->value));
+  const auto* text = entry->text();
+  return text ? string_reply(*text) : wrong_type();
 }
 
 reply getrange(database& db, const arguments& args) {
@@ -50,8 +48,8 @@ reply getrange(database& db, const arguments& args) {
   if (!to_integer(args[2], first) || !to_integer(args[3], last)) return not_an_integer();
   const auto* entry = db.keys.find(args[1]);
   if (!entry) return string_reply("");
-  if (entry->hash()) return wrong_type();
-  const auto& text = std::get<std::string>(entry->value);
+  if (!entry->text()) return wrong_type();
+  const auto& text = *entry->text();
   const auto size = static_cast<long long>(text.size());
   if (first < 0 && last < 0 && first > last) return string_reply("");
   if (first < 0) first = std::max(0LL, size + first);
@@ -75,7 +73,7 @@ reply set(database& db, const arguments& args) {
     } else if (option == "keepttl" && !px) {
       keep_ttl = true;
     } else {
-      return error_reply("ERR syntax error");
+      return syntax_error();
     }
   }
   long long ms = 0;
@@ -91,18 +89,32 @@ reply set(database& db, const arguments& args) {
   return status_reply("OK");
 }
 
-reply incr(database& db, const arguments& args) {
-  auto* entry = db.keys.find(args[1]);
-  if (entry && entry->hash()) return wrong_type();
+reply add(database& db, const std::string& key, long long by) {
+  auto* entry = db.keys.find(key);
+  const auto* text = entry ? entry->text() : nullptr;
+  if (entry && !text) return wrong_type();
   long long n = 0;
-  if (entry && !to_integer(std::get<std::string>(entry->value), n)) return not_an_integer();
-  if (n == std::numeric_limits<long long>::max()) return error_reply("ERR increment or decrement would overflow");
-  ++n;
+  if (text && !to_integer(*text, n)) return not_an_integer();
+  if (__builtin_add_overflow(n, by, &n)) return error_reply("ERR increment or decrement would overflow");
   if (entry)
     entry->value = std::to_string(n);
   else
-    db.keys.put(args[1], std::to_string(n));
+    db.keys.put(key, std::to_string(n));
   return integer_reply(n);
+}
+
+reply incr(database& db, const arguments& args) { return add(db, args[1], 1); }
+
+reply incrby(database& db, const arguments& args) {
+  long long by = 0;
+  return to_integer(args[2], by) ? add(db, args[1], by) : not_an_integer();
+}
+
+reply decrby(database& db, const arguments& args) {
+  long long by = 0;
+  if (!to_integer(args[2], by)) return not_an_integer();
+  if (by == std::numeric_limits<long long>::min()) return error_reply("ERR decrement would overflow");
+  return add(db, args[1], -by);
 }
 
 reply hget(database& db, const arguments& args) {
@@ -136,7 +148,7 @@ reply hgetall(database& db, const arguments& args) {
 
 reply hset(database& db, const arguments& args) {
   if (args.size() % 2 != 0) return wrong_number_of_arguments("hset");
-  auto* hash = db.keys.hash_to_write(args[1]);
+  auto* hash = db.keys.to_write<hash_value>(args[1]);
   if (!hash) return wrong_type();
   long long fresh = 0;
   for (std::size_t i = 2; i < args.size(); i += 2) fresh += hash->set(args[i], args[i + 1]);
@@ -156,7 +168,7 @@ reply hdel(database& db, const arguments& args) {
 reply hincrby(database& db, const arguments& args) {
   long long by = 0, n = 0;
   if (!to_integer(args[3], by)) return not_an_integer();
-  auto* hash = db.keys.hash_to_write(args[1]);
+  auto* hash = db.keys.to_write<hash_value>(args[1]);
   if (!hash) return wrong_type();
   const auto* old = hash->find(args[2]);
   if (old && !to_integer(*old, n)) return error_reply("ERR hash value is not an integer");
@@ -204,7 +216,7 @@ reply publish(database& db, const arguments& args) { return integer_reply(db.pub
 reply spublish(database& db, const arguments& args) { return integer_reply(db.publish(args[1], args[2], true)); }
 
 reply flushall(database& db, const arguments& args) {
-  if (args.size() > 1 && lower(args[1]) != "async" && lower(args[1]) != "sync") return error_reply("ERR syntax error");
+  if (args.size() > 1 && lower(args[1]) != "async" && lower(args[1]) != "sync") return syntax_error();
   db.keys.clear();
   return status_reply("OK");
 }
@@ -216,18 +228,23 @@ struct command {
 };
 
 const std::map<std::string, command, std::less<>>& table() {
+  using namespace sorted_sets;
   static const std::map<std::string, command, std::less<>> all{
-      {"del", {-2, command::writes, del}},           {"exists", {-2, command::reads, exists}},
-      {"flushall", {-1, command::writes, flushall}}, {"get", {2, command::reads, get}},
-      {"getrange", {4, command::reads, getrange}},   {"hdel", {-3, command::writes, hdel}},
-      {"hexists", {3, command::reads, hexists}},     {"hget", {3, command::reads, hget}},
-      {"hgetall", {2, command::reads, hgetall}},     {"hincrby", {4, command::grows, hincrby}},
-      {"hlen", {2, command::reads, hlen}},           {"hset", {-4, command::grows, hset}},
-      {"incr", {2, command::grows, incr}},           {"persist", {2, command::writes, persist}},
-      {"pexpire", {3, command::writes, pexpire}},    {"pttl", {2, command::reads, pttl}},
-      {"publish", {3, command::reads, publish}},     {"set", {-3, command::grows, set}},
-      {"spublish", {3, command::reads, spublish}},   {"time", {1, command::reads, time}},
-      {"type", {2, command::reads, type}},
+      {"decrby", {3, command::grows, decrby}},     {"del", {-2, command::writes, del}},
+      {"exists", {-2, command::reads, exists}},    {"flushall", {-1, command::writes, flushall}},
+      {"get", {2, command::reads, get}},           {"getrange", {4, command::reads, getrange}},
+      {"hdel", {-3, command::writes, hdel}},       {"hexists", {3, command::reads, hexists}},
+      {"hget", {3, command::reads, hget}},         {"hgetall", {2, command::reads, hgetall}},
+      {"hincrby", {4, command::grows, hincrby}},   {"hlen", {2, command::reads, hlen}},
+      {"hset", {-4, command::grows, hset}},        {"incr", {2, command::grows, incr}},
+      {"incrby", {3, command::grows, incrby}},     {"persist", {2, command::writes, persist}},
+      {"pexpire", {3, command::writes, pexpire}},  {"pttl", {2, command::reads, pttl}},
+      {"publish", {3, command::reads, publish}},   {"set", {-3, command::grows, set}},
+      {"spublish", {3, command::reads, spublish}}, {"time", {1, command::reads, time}},
+      {"type", {2, command::reads, type}},         {"zadd", {-4, command::grows, zadd}},
+      {"zcard", {2, command::reads, zcard}},       {"zcount", {4, command::reads, zcount}},
+      {"zrange", {-4, command::reads, zrange}},    {"zrangebyscore", {-4, command::reads, zrangebyscore}},
+      {"zrem", {-3, command::writes, zrem}},       {"zscore", {3, command::reads, zscore}},
   };
   return all;
 }
@@ -269,43 +286,6 @@ keys_of_command keys_of(const arguments& args) {
   return {{args[1]}};
 }
 
-std::string_view text_of(refusal refusal) {
-  switch (refusal) {
-    case refusal::none: break;
-    case refusal::out_of_memory: return "OOM command not allowed when used memory > 'maxmemory'.";
-    case refusal::disk_failed:
-      return "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk.";
-    case refusal::no_replicas: return "NOREPLICAS Not enough good replicas to write.";
-    case refusal::replica: return "READONLY You can't write against a read only replica.";
-    case refusal::loading: return "LOADING Redis is loading the dataset in memory";
-    case refusal::busy: return "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.";
-  }
-  return {};
-}
-
 bool is_data_command(std::string_view name) { return table().contains(name); }
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (auto& byte : out) byte = static_cast<char>(std::tolower(static_cast<unsigned char>(byte)));
-  return out;
-}
-
-reply error_reply(std::string text) { return {kind::error, 0, std::move(text), {}}; }
-reply integer_reply(long long value) { return {kind::integer, value, {}, {}}; }
-reply string_reply(std::string text) { return {kind::string, 0, std::move(text), {}}; }
-reply status_reply(std::string text) { return {kind::status, 0, std::move(text), {}}; }
-
-reply wrong_number_of_arguments(std::string_view name) {
-  return error_reply("ERR wrong number of arguments for '" + std::string(name) + "' command");
-}
-
-bool to_integer(std::string_view text, long long& out) {
-  if (text == "0") return out = 0, true;
-  const auto digits = text.substr(text.starts_with('-'));
-  if (digits.empty() || digits.front() < '1' || digits.front() > '9') return false;
-  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), out);
-  return failed == std::errc() && end == text.data() + text.size();
-}
 
 }  // namespace holdfast::sim

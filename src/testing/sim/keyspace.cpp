@@ -26,6 +26,26 @@ bool hash_value::erase(std::string_view name) {
   return std::erase_if(fields_, [&](const field& each) { return each.first == name; }) != 0;
 }
 
+std::optional<double> sorted_set::score_of(std::string_view name) const {
+  const auto found = scores_.find(name);
+  return found == scores_.end() ? std::nullopt : std::optional(found->second);
+}
+
+bool sorted_set::set(std::string_view name, double score) {
+  const bool fresh = !erase(name);
+  scores_.emplace(name, score);
+  members_.emplace(score, name);
+  return fresh;
+}
+
+bool sorted_set::erase(std::string_view name) {
+  const auto found = scores_.find(name);
+  if (found == scores_.end()) return false;
+  members_.erase({found->second, found->first});
+  scores_.erase(found);
+  return true;
+}
+
 keyspace::entry* keyspace::find(std::string_view key) {
   const auto found = entries_.find(key);
   if (found == entries_.end()) return nullptr;
@@ -37,11 +57,6 @@ keyspace::entry* keyspace::find(std::string_view key) {
 const keyspace::entry* keyspace::find(std::string_view key) const {
   const auto found = entries_.find(key);
   return found == entries_.end() || over(found->second) ? nullptr : &found->second;
-}
-
-hash_value* keyspace::hash_to_write(std::string_view key) {
-  if (auto* found = find(key)) return std::get_if<hash_value>(&found->value);
-  return &std::get<hash_value>(entries_.emplace(key, entry{hash_value(), {}}).first->second.value);
 }
 
 keyspace::entry& keyspace::put(std::string_view key, std::string value) {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -29,14 +30,32 @@ class hash_value {
   std::vector<field> fields_;
 };
 
-/// What a Redis server stores: strings and hashes, each perhaps with an end.
+/// A Redis sorted set. Members of equal scores are in the order of their bytes.
+class sorted_set {
+ public:
+  using member = std::pair<double, std::string>;
+
+  std::optional<double> score_of(std::string_view name) const;
+  /// True when the member is new.
+  bool set(std::string_view name, double score);
+  bool erase(std::string_view name);
+  /// From the lowest score to the highest.
+  const std::set<member>& members() const noexcept { return members_; }
+
+ private:
+  std::set<member> members_;
+  std::map<std::string, double, std::less<>> scores_;
+};
+
+/// The data of a Redis server: strings, hashes and sorted sets, each perhaps with an end.
 class keyspace {
  public:
   struct entry {
-    std::variant<std::string, hash_value> value;
+    std::variant<std::string, hash_value, sorted_set> value;
     std::optional<wall_ms> expires;
     const hash_value* hash() const noexcept { return std::get_if<hash_value>(&value); }
     const std::string* text() const noexcept { return std::get_if<std::string>(&value); }
+    const sorted_set* sorted() const noexcept { return std::get_if<sorted_set>(&value); }
   };
   using entries = std::map<std::string, entry, std::less<>>;
 
@@ -46,8 +65,12 @@ class keyspace {
 
   entry* find(std::string_view key);
   const entry* find(std::string_view key) const;
-  /// The hash at `key`, made when there is nothing; null for a value of another type.
-  hash_value* hash_to_write(std::string_view key);
+  /// The hash or sorted set at `key`, made when there is nothing; null for a value of another type.
+  template <class Value>
+  Value* to_write(std::string_view key) {
+    if (auto* found = find(key)) return std::get_if<Value>(&found->value);
+    return &std::get<Value>(entries_.emplace(key, entry{Value(), {}}).first->second.value);
+  }
   entry& put(std::string_view key, std::string value);
   void restore(std::string_view key, entry entry) { entries_.insert_or_assign(std::string(key), std::move(entry)); }
   bool erase(std::string_view key);

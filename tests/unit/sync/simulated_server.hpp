@@ -42,7 +42,7 @@ class simulated_server {
   void hold(const std::string& key, const std::string& field, detail::time_point until) {
     auto& keys = node_.tamper();
     keys.erase(key);
-    keys.hash_to_write(key)->set(field, "1");
+    keys.to_write<sim::hash_value>(key)->set(field, "1");
     keys.find(key)->expires = wall_clock_us(until) / 1000;
   }
   void clear() { node_.tamper().clear(); }
