@@ -154,6 +154,8 @@ class command_maker {
       arguments keys, args;
     };
     const auto k = key();
+    // No plain command reads it: two servers may order permits of one millisecond differently.
+    const std::string set = "{p}:timeout";
     const one all[] = {
         {lua::acquire, {k}, {ttl(), field()}},
         {lua::acquire_fenced, {k, "token"}, {ttl(), field()}},
@@ -176,6 +178,13 @@ class command_maker {
         {lua::simple_release, {k}, {how(), "channel", field()}},
         {lua::simple_force_release, {k}, {how(), "channel"}},
         {lua::holder, {k}, {}},
+        {lua::permits_acquire, {"p", set, "d"}, {ttl(), "3", ttl(), how(), "c", "1", "1", field()}},
+        {lua::permits_acquire, {"p", set, "d"}, {ttl(), "3", ttl(), how(), "c", "1", "2", "f0", "f1"}},
+        {lua::permits_acquire, {k, set, "d"}, {ttl(), count(), "0", how(), "c", "2", "1", "1", "f2", "f0"}},
+        {lua::permits_renew, {set, k}, {"2", "1", "2", ttl(), ttl(), field(), "f1", "f2"}},
+        {lua::permits_release, {"p", set, "d"}, {how(), "c", field(), field()}},
+        {lua::permits_set, {"p", set}, {count(), how(), "c"}},
+        {lua::permits_force, {k, set}, {count(), how(), "c"}},
     };
     const auto& chosen = pick(all);
     const bool digest = below(2);
@@ -231,6 +240,11 @@ class command_maker {
         {"PEXPIRE", k, ttl()},
         {"PTTL", k},
         {"PERSIST", k},
+        {"DEL", "p"},
+        {"SET", "p", count()},
+        {"GET", "p"},
+        {"GET", "d"},
+        {"ZCARD", "{p}:timeout"},
         {"INCRBY", k, count()},
         {"DECRBY", k, count()},
         {"INCRBY", k, "-9223372036854775808"},

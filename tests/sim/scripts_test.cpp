@@ -1,40 +1,28 @@
 // SPDX-License-Identifier: BSL-1.0
-// Each script in each state of a lock: what a primary answers, a replica, a primary that may not write, and one that is
-// full. Sent to the simulated node and to real servers.
-#include <algorithm>
+// The scripts of locks in each state of a lock.
 #include <chrono>
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "lua_scripts.hpp"
-#include "sim/values.hpp"
+#include "sim/script_rig.hpp"
 #include "support/catch.hpp"
 #include "support/raw_client.hpp"
 #include "support/real_redis.hpp"
-#include "support/skip.hpp"
-#include "testing/sim/node.hpp"
 
 namespace {
 
 using namespace holdfast;
-using namespace std::chrono_literals;
-using sim::arguments;
+using namespace test::scripts;
 using test::value;
 namespace lua = detail::lua;
-
-using asked = std::function<value(const arguments&)>;
 
 /// TTLs lie so far apart that a slow machine mixes none up.
 constexpr long long short_ttl = 100'000, ttl = 300'000, if_none = 600'000, long_ttl = 1'000'000, tolerance = 90'000;
 
-struct state {
-  const char* name;
-  std::vector<arguments> made_by;
-};
 const std::vector<state> hash_states{
     {"free", {}},
     {"mine", {{"HSET", "m", "me:1", "2"}, {"PEXPIRE", "m", std::to_string(long_ttl)}}},
@@ -48,27 +36,12 @@ const std::vector<state> hash_states{
      {{"HSET", "m", "me:1", "1", "mode", "read", "other:1", "1"}, {"PEXPIRE", "m", std::to_string(short_ttl)}}},
 };
 
-struct row {
-  const char* name;
-  arguments call;
-  std::vector<const char*>
-      answers;              // of a primary, one for each state: "ttl", "token", "long" and "short" are such numbers
-  std::vector<bool> reads;  // says neither yours nor not yours nor acquired: needs no primary
-  std::vector<bool> grows;  // a full server refuses
-};
-
-arguments eval(const lua::script_text& script, const arguments& keys, const arguments& args) {
-  arguments a{"EVAL", std::string(script.body), std::to_string(keys.size())};
-  a.insert(a.end(), keys.begin(), keys.end());
-  a.insert(a.end(), args.begin(), args.end());
-  return a;
-}
-
 const std::string ms = std::to_string(ttl), ms_if_none = std::to_string(if_none);
 const std::vector<bool> never(9, false), always(9, true), to_a_stranger{0, 0, 0, 0, 1, 0, 1, 1, 0},
     without_a_lock{0, 0, 0, 0, 0, 1, 1, 1, 1}, when_free{1, 0, 0, 0, 0, 0, 0, 0, 0};
 constexpr const char *wrong = "WRONGTYPE", *corrupt = "HOLDFAST corrupt count", *no_lock = "HOLDFAST no lock";
 
+/// Among the answers "ttl", "token", "long" and "short" stand for such numbers.
 const std::vector<row> hash_rows{
     {"acquire",
      eval(lua::acquire, {"m"}, {ms, "me:1"}),
@@ -321,78 +294,8 @@ bool fits(const value& v, std::string_view expected) {
   return v.to_string() == expected;
 }
 
-/// What is asked, and what is done to it between.
-struct servers {
-  asked primary, replica;
-  std::function<void()> replicate = [] {};
-  std::function<void(bool)> withhold_writes, fill;
-};
-
-/// What a kind of lock has: its states, and each of its scripts in all of them.
-struct table {
-  const std::vector<state>& states;
-  const std::vector<row>& rows;
-};
-const table hash_table{hash_states, hash_rows}, simple_table{simple_states, simple_rows};
-
-void each(const std::function<void(const row&, const state&, std::size_t)>& use) {
-  for (const auto& t : {hash_table, simple_table})
-    for (const auto& r : t.rows)
-      for (std::size_t s = 0; s < t.states.size(); ++s) {
-        INFO(r.name << ", " << t.states[s].name);
-        use(r, t.states[s], s);
-      }
-}
-
-void make(const servers& all, const state& s) {
-  REQUIRE(all.primary({"FLUSHALL"}) == "OK");
-  for (const auto& command : s.made_by) REQUIRE_FALSE(all.primary(command).is_error());
-}
-
-void check_answer(const value& said, std::string_view expected) {
-  INFO(said << " instead of " << expected);
-  CHECK(fits(said, expected));
-}
-
-void check_primary(const servers& all) {
-  each([&](const row& r, const state& found, std::size_t s) {
-    make(all, found);
-    check_answer(all.primary(r.call), r.answers[s]);
-  });
-}
-
-void check_replica(const servers& all) {
-  each([&](const row& r, const state& found, std::size_t s) {
-    make(all, found);
-    all.replicate();
-    check_answer(all.replica(r.call), r.reads[s] ? r.answers[s] : "READONLY");
-  });
-}
-
-void check_without_writes(const servers& all) {
-  each([&](const row& r, const state& found, std::size_t s) {
-    make(all, found);
-    all.withhold_writes(true);
-    const auto said = all.primary(r.call);
-    all.withhold_writes(false);
-    check_answer(said, r.reads[s] ? r.answers[s] : "NOREPLICAS");
-  });
-}
-
-void check_full(const servers& all) {
-  each([&](const row& r, const state& found, std::size_t s) {
-    make(all, found);
-    all.fill(true);
-    const auto said = all.primary(r.call);
-    all.fill(false);
-    check_answer(said, r.grows[s] ? "OOM" : r.answers[s]);
-  });
-}
-
-template <class T>
-const T& named(const std::vector<T>& all, std::string_view name) {
-  return *std::find_if(all.begin(), all.end(), [&](const T& each) { return each.name == name; });
-}
+const table hash_table{hash_states, hash_rows, fits}, simple_table{simple_states, simple_rows, fits};
+const std::vector<table> both_kinds{hash_table, simple_table};
 
 /// What is at m after the row's call in that state.
 struct outcome {
@@ -502,58 +405,13 @@ void check_simple_effects(const servers& all) {
     }
 }
 
-/// The simulated node plays each of them.
-struct simulated {
-  std::int64_t clock_us = 1'750'000'000'000'000;
-  sim::node node{[this] { return clock_us++; }, [](sim::node::session_id, const sim::reply&) {},
-                 [](sim::node::session_id) {}};
-  value as(sim::refusal why, const arguments& a) {
-    node.refuse(why);
-    const auto v = sim::as_value(node.execute(a));
-    node.refuse(sim::refusal::none);
-    return v;
-  }
-  sim::refusal primary_is = sim::refusal::none;
-  servers all{[this](const arguments& a) { return as(primary_is, a); },
-              [this](const arguments& a) { return as(sim::refusal::replica, a); }, [] {},
-              [this](bool on) { primary_is = on ? sim::refusal::no_replicas : sim::refusal::none; },
-              [this](bool on) { primary_is = on ? sim::refusal::out_of_memory : sim::refusal::none; }};
-};
-
-test::redis_options with_port() {
-  test::redis_options o;
-  o.tcp = true;
-  o.arguments = {"--repl-diskless-sync-delay", "0"};
-  return o;
-}
-test::redis_options replica_of(const test::real_redis& primary) {
-  test::redis_options o;
-  o.arguments = {"--replicaof", "127.0.0.1", std::to_string(primary.port())};
-  return o;
-}
-
-struct real_pair {
-  test::real_redis first{with_port()}, second{replica_of(first)};
-  test::raw_client to_first{first}, to_second{second};
-  servers all{[this](const arguments& a) { return to_first.call(a); },
-              [this](const arguments& a) { return to_second.call(a); },
-              [this] { REQUIRE(to_first("WAIT", 1, 30'000) == 1); },
-              [this](bool on) { to_first("CONFIG", "SET", "min-replicas-to-write", on ? 5 : 0); },
-              [this](bool on) { to_first("CONFIG", "SET", "maxmemory", on ? 1 : 0); }};
-  real_pair() { to_first.patience = to_second.patience = 60s; }
-};
-
-void need_redis() {
-  if (!test::real_redis::available()) test::skip("no Redis server");
-}
-
 }  // namespace
 
 TEST_CASE("each script answers in each state of a lock as its recipe says") {
-  SECTION("simulated") { check_primary(simulated().all); }
+  SECTION("simulated") { check_primary(simulated().all, both_kinds); }
   SECTION("real") {
     need_redis();
-    check_primary(real_pair().all);
+    check_primary(real_pair().all, both_kinds);
   }
 }
 
@@ -571,26 +429,26 @@ TEST_CASE("each script leaves in each state of a lock the count and the TTL that
 }
 
 TEST_CASE("a replica says of no lock that it is yours or not yours or acquired") {
-  SECTION("simulated") { check_replica(simulated().all); }
+  SECTION("simulated") { check_replica(simulated().all, both_kinds); }
   SECTION("real") {
     need_redis();
-    check_replica(real_pair().all);
+    check_replica(real_pair().all, both_kinds);
   }
 }
 
 TEST_CASE("a primary that may not write confirms nothing and denies nothing") {
-  SECTION("simulated") { check_without_writes(simulated().all); }
+  SECTION("simulated") { check_without_writes(simulated().all, both_kinds); }
   SECTION("real") {
     need_redis();
-    check_without_writes(real_pair().all);
+    check_without_writes(real_pair().all, both_kinds);
   }
 }
 
 TEST_CASE("a full server refuses new locks alone") {
-  SECTION("simulated") { check_full(simulated().all); }
+  SECTION("simulated") { check_full(simulated().all, both_kinds); }
   SECTION("real") {
     need_redis();
-    check_full(real_pair().all);
+    check_full(real_pair().all, both_kinds);
   }
 }
 

@@ -1,0 +1,98 @@
+-- permits_acquire(counter, permits, door; ttl, total, door_ms, word, channel, waiters, n..., id...)
+--   -> {g, left}: the first g waiters have theirs | {0, ms}: too few, the next permit ends in ms (-1: none ends)
+--   | {-1, ms}: another waiter's door keeps them out for ms
+-- Each waiter gets all of its n permits or none; one that has all already (this command was sent twice) gets no more.
+-- A missing counter is total - out. Where too few are left, up to 100 permits that have ended are taken back first.
+-- A first waiter that wants several then closes the door for door_ms (0: not): others get nothing meanwhile. The door
+-- has its first id, and its grant opens it. The channel is told of what is left by a new counter, a sweep or a door.
+-- Scripts do not roll back: where a command is refused after a count, the count is taken back.
+local function integer(text, low, high)
+  local n = tonumber(text)
+  return n and n >= low and n <= high and n % 1 == 0 and n
+end
+local ttl, doors = integer(ARGV[1], 1, 86400000), integer(ARGV[3], 0, 86400000)
+if not ttl or not doors then
+  return redis.error_reply('HOLDFAST invalid ttl')
+end
+local total, waiters, wanted = integer(ARGV[2], 1, 2147483647), integer(ARGV[6], 1, 100), 0
+for k = 7, 6 + (waiters or 0) do
+  wanted = wanted + (integer(ARGV[k], 1, 100) or 101)
+end
+if not total or not waiters or wanted > 100 or #ARGV ~= 6 + waiters + wanted then
+  return redis.error_reply('HOLDFAST invalid count')
+end
+local ids = 6 + waiters
+local first = ARGV[ids + 1]
+local counter, door = redis.call('get', KEYS[1]), redis.call('get', KEYS[3])
+local left, news = tonumber(counter or total), not counter
+if counter and (not left or string.format('%.0f', left) ~= counter) then
+  return redis.error_reply('HOLDFAST no lock: a string that is no counter')
+end
+local time = redis.call('time')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+if not counter then
+  left = total - redis.call('zcard', KEYS[2])
+  redis.call('set', KEYS[1], left)
+end
+if left < wanted then
+  local ended = redis.call('zrangebyscore', KEYS[2], '-inf', now, 'limit', 0, 100)
+  if #ended > 0 then
+    left, news = redis.call('incrby', KEYS[1], #ended), true
+    local gone = redis.pcall('zrem', KEYS[2], unpack(ended))
+    if type(gone) == 'table' then
+      redis.call('incrby', KEYS[1], -#ended)
+      return gone
+    end
+  end
+end
+-- A key without TTL is nobody's door: it would never open.
+local shut = door and door ~= first and redis.call('pttl', KEYS[3]) or -1
+local spare = shut < 0 and left or 0
+local ends, scores = string.format('%.0f', now + ttl), {}
+local granted, taken, at = 0, 0, ids
+for k = 1, waiters do
+  local n, fresh = tonumber(ARGV[6 + k]), 0
+  for i = at + 1, at + n do
+    fresh = fresh + (redis.call('zscore', KEYS[2], ARGV[i]) and 0 or 1)
+    scores[2 * (i - ids) - 1], scores[2 * (i - ids)] = ends, ARGV[i]
+  end
+  if fresh > 0 and taken + fresh > spare then
+    break
+  end
+  granted, taken, at = k, taken + fresh, at + n
+end
+if taken > 0 then
+  left = redis.call('incrby', KEYS[1], -taken)
+elseif granted > 0 then
+  -- This write changes nothing. Only a primary may say that a permit is held, and a full server refuses no second copy.
+  redis.call('zrem', KEYS[2], '')
+end
+if granted > 0 then
+  local set = redis.pcall('zadd', KEYS[2], 'gt', unpack(scores, 1, 2 * (at - ids)))
+  if type(set) == 'table' then
+    redis.call('incrby', KEYS[1], taken)
+    return set
+  end
+  news = door == first and redis.pcall('del', KEYS[3]) == 1 or news
+elseif shut < 0 and doors > 0 and tonumber(ARGV[7]) > 1 then
+  redis.call('set', KEYS[3], first, 'px', ARGV[3])
+end
+if news and left > 0 then
+  local word = ARGV[4]
+  if word == 'auto' then
+    word = redis.REDIS_VERSION_NUM and 'spublish' or 'publish'
+  elseif word == 'both' then
+    word = 'publish'
+    if redis.REDIS_VERSION_NUM then
+      redis.pcall('spublish', ARGV[5], '0' .. left)
+    end
+  end
+  redis.pcall(word, ARGV[5], left)
+end
+if granted > 0 then
+  return {granted, left}
+elseif shut >= 0 then
+  return {-1, shut}
+end
+local ends_next = redis.call('zrangebyscore', KEYS[2], '-inf', '+inf', 'withscores', 'limit', 0, 1)[2]
+return {0, ends_next and math.max(0, math.min(ends_next - now, 2^53)) or -1}
