@@ -89,11 +89,13 @@ std::shared_ptr<lease_record> name::hold_for(const lock_request& request, const 
   auto claimed = claim::make(parts.client, keys, field, nodes, vote_count::majority(nodes.size()));
   // Shares that were certainly not granted are denied from the beginning, so no renewal asks for them.
   claimed->begin_without(~grant.may_have_run);
+  const auto behind = line_ && !line_->empty() ? line_->size() - first_asks().served_at_once(line_->size()) : 0;
+  claimed->turn = {now, static_cast<std::uint32_t>(behind)};
   const hold_ptr made(new (pool) hold(std::move(claimed), request.owner, request.bound,
                                       {grant.reply.value.token, grant.reply.value.spare_tokens}, 0, now, parts, *this));
   made->coroutine = request.coroutine;
   auto lease = begin(made, [&] { return made->grant(request.asked, grant.sent, now, grant.yes); });
-  hand_over_.granted(now, line_ && !line_->empty() ? line_->size() - first_asks().served_at_once(line_->size()) : 0);
+  hand_over_.granted(now);
   // Waiters of the same owner need no turn of their own: they nest in the new hold.
   move_to_hold_of(request, *made);
   // The first waiter may be of the same owner too. It re-enters when it tries.
@@ -179,7 +181,7 @@ bool name::pass_on(hold& before, const handoff_offer& offer) {
   const auto now = env().now();
   const auto* const successor = hand_over_.successor(before, offer, line_.get(), now, env().settings.drift);
   if (!successor) {
-    hand_over_.release_begins(now);
+    hand_over_.release_begins(now, before.on->turn);
     return false;
   }
   // A copy: the successor leaves the line before its request is used for the last time.
@@ -189,10 +191,10 @@ bool name::pass_on(hold& before, const handoff_offer& offer) {
     lease = take_over(before, *successor, now);
   } catch (const std::bad_alloc&) {
     // Without memory for the new hold the claim is released, and the line asks Redis again.
-    hand_over_.release_begins(now);
+    hand_over_.release_begins(now, before.on->turn);
     return false;
   }
-  hand_over_.passed();
+  ++before.on->turn.passed;
   report_pass(before, offer.ttl, now);
   move_to_hold_of(request, *lease->of);
   line_->rules.inherited(now);
@@ -272,7 +274,7 @@ void name::release_ends(const release_end& end) {
   });
   if (end.may_be_free) wake();
   if (!held_here() && !hand_over_.cools_down()) end_lingering();
-  --releasing_;
+  if (--releasing_ == 0) hand_over_.all_released();
 }
 
 void name::leave_visit() noexcept {

@@ -211,7 +211,7 @@ class name final : public line_place,
   bool held_by(owner_id owner);
   bool may_linger() const;
   void share() {
-    if (!hand_over_.shared()) hand_over_.share(env(), keys_->of, live_hold());
+    if (!hand_over_.shared()) hand_over_.share(env(), keys_->of);
   }
   nanoseconds found_busy(const acquire_answer& busy);
   timer_queue::action when_cool();

@@ -17,6 +17,7 @@
 #include "protocol/keys.hpp"
 #include "protocol/owner_field.hpp"
 #include "protocol/vote/vote_count.hpp"
+#include "sync/claim/stint.hpp"
 #include "sync/claim/terms.hpp"
 #include "sync/claim/validity.hpp"
 #include "topology/topology.hpp"
@@ -158,6 +159,9 @@ class claim final : public boost::intrusive_ref_counter<claim> {
     std::uint8_t min_replicas = 0;  // the most
     bool for_good = false;          // one lease is renewed until its unlock; else the hold knows the end of renewal
   } wanted;
+
+  /// The turn that the claim serves. The name keeps it.
+  stint turn;
 
   // Only the watchdog uses these: the place in the order of expiries, which lags behind valid_until().
   time_point expires_at{};

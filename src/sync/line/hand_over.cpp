@@ -18,26 +18,23 @@ bool may_take_over(const terms& asked, const claim_left& left, time_point now, d
   return fits && asked.renew;
 }
 
-void hand_over::share(const environment& env, const kind& of, const hold* here) noexcept {
+void hand_over::share(const environment& env, const kind& of) noexcept {
   HOLDFAST_ASSERT(!state_);
   if (!env.settings.turns) return;
-  const auto now = env.now();
   // Turns are fairness and not safety, so a name without memory for them works on without.
-  state_.reset(new (std::nothrow) state(env.alarms, handoff_window(now, of.polls.first)));
-  // The present hold began its turn before the first waiter came, so the bound counts from its grant.
-  if (state_) state_->window.begin(here ? here->granted_at : now, 0);
+  state_.reset(new (std::nothrow) state(env.alarms, handoff_window(env.now(), of.polls.first)));
 }
 
-void hand_over::granted(time_point now, std::size_t waiting) noexcept {
+void hand_over::granted(time_point now) noexcept {
   if (!state_) return;
-  state_->window.begin(now, waiting);
+  state_->window.begin(now);
   state_->alarm.stop();
 }
 
 const acquisition* hand_over::successor(const hold& ended, const hold_host::handoff_offer& offer,
                                         const waiting_line* line, time_point now, double drift) const {
   HOLDFAST_ASSERT(ended.ended());
-  const bool may_pass = state_ && offer.sound && line && state_->window.may_pass(now);
+  const bool may_pass = state_ && offer.sound && line && state_->window.may_pass(ended.on->turn, now);
   const auto* const next = may_pass ? line->successor() : nullptr;
   if (!next) return nullptr;
   const claim_left left{ended.valid_until(), ended.on->may_live(now, drift), offer.replicas};
@@ -47,13 +44,8 @@ const acquisition* hand_over::successor(const hold& ended, const hold_host::hand
   return fits && (!next->keys->of.fenced() || ended.next_token().token) ? next : nullptr;
 }
 
-void hand_over::passed() noexcept {
-  HOLDFAST_ASSERT(state_);
-  state_->window.passed();
-}
-
-void hand_over::release_begins(time_point now) noexcept {
-  if (state_) state_->window.release_begins(now);
+void hand_over::release_begins(time_point now, const stint& turn) noexcept {
+  if (state_) state_->window.release_begins(now, turn);
 }
 
 // Redis counts this client among the notified subscribers only if its line listens. The message must then be recognised

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 
@@ -40,35 +39,37 @@ bool may_take_over(const terms& asked, const claim_left& left, time_point now, d
 /// the cool-down, because each release of another client brings its end nearer.
 ///
 /// Turns cost memory and a timer, so a name has them only after its first waiter. Before that no waiter is a successor,
-/// and there is no cool-down. The same holds where config::turns is off.
+/// and there is no cool-down. The same holds where config::turns is off. The stint of a claim begins with its grant all
+/// the same: the bound counts from there.
 class hand_over final {
  public:
   hand_over() = default;
   hand_over(const hand_over&) = delete;
   hand_over& operator=(const hand_over&) = delete;
 
-  /// Called once, when a caller waits for the name, here or in another client. `here`: the hold of this client, or
-  /// null. Without memory the name has no turns.
-  void share(const environment& env, const kind& of, const hold* here) noexcept;
+  /// Called once, when a caller waits for the name, here or in another client. Without memory the name has no turns.
+  void share(const environment& env, const kind& of) noexcept;
   bool shared() const noexcept { return state_ != nullptr; }
   /// The name is closed: no cool-down is under way any more.
   void end() noexcept { state_.reset(); }
 
   // A turn of this client. The clock is read only where the name is shared.
-  /// Redis has granted the lock. A turn begins, and the cool-down ends. `waiting`: the waiters behind the new holder.
-  void granted(time_point now, std::size_t waiting) noexcept;
+  /// Redis has granted the lock. A turn begins, and the cool-down ends.
+  void granted(time_point now) noexcept;
   /// The waiter that may take over the claim of this ended hold. Null: there is none, and the claim is released.
   /// `line`: null if no call waits.
   const acquisition* successor(const hold& ended, const hold_host::handoff_offer& offer, const waiting_line* line,
                                time_point now, double drift) const;
-  /// The successor has the claim.
-  void passed() noexcept;
-  /// The claim is released instead.
-  void release_begins(time_point now) noexcept;
+  /// The claim of this turn is released instead.
+  void release_begins(time_point now, const stint& turn) noexcept;
   /// Redis has confirmed the release, and has notified this number of subscribers. A cool-down begins if other clients
   /// may want the lock. `ended` is called at its end.
   void release_ends(const clock& time, std::uint64_t subscribers, const waiting_line* line,
                     timer_queue::action ended) noexcept;
+  /// No release is under way any more.
+  void all_released() noexcept {
+    if (state_) state_->window.all_released();
+  }
 
   // The others.
   /// A message says that the lock was freed. True: it is the own notification of this client.

@@ -21,11 +21,8 @@ time_point handoff_window::first_opening(time_point now, duration between_looks)
   return now - now.time_since_epoch() % opening_interval + opening_interval;
 }
 
-void handoff_window::begin(time_point now, std::size_t waiting) noexcept {
-  began_ = now;
+void handoff_window::begin(time_point now) noexcept {
   open_ = false;
-  waited_ = waiting;
-  passed_ = 0;
   if (turns_beside_ > 0) --turns_beside_;
   owed_ = {};
   credit_ = late_since_ == time_point() ? duration::zero() : now - std::exchange(late_since_, {});
@@ -33,30 +30,32 @@ void handoff_window::begin(time_point now, std::size_t waiting) noexcept {
 
 // `least` spares a client with few waiters a round trip for each of its short holds. `longest` bounds the wait of other
 // clients, however many wait here.
-bool handoff_window::may_pass(time_point now) const noexcept {
-  const auto holds = passed_ + 1;
-  const bool in_time = now < began_ + longest || (beside_barging() && holds < most_holds_beside_barging);
-  const bool goes_on = passed_ < waited_ || (beside_barging() && holds < least_holds_beside_barging);
-  return in_time && (goes_on || now < began_ + least);
+bool handoff_window::may_pass(const stint& turn, time_point now) const noexcept {
+  const auto holds = turn.passed + 1;
+  const bool in_time = now < turn.began + longest || (beside_barging() && holds < most_holds_beside_barging);
+  const bool goes_on = turn.passed < turn.waiting || (beside_barging() && holds < least_holds_beside_barging);
+  return in_time && (goes_on || now < turn.began + least);
 }
 
-void handoff_window::release_begins(time_point now) noexcept {
-  releasing_ = true;
+void handoff_window::release_begins(time_point now, const stint& turn) noexcept {
+  ++releasing_;
+  ended_ = turn;
   // The answer decides. Until then a new waiter must not be faster than the clients that the release notifies.
   cool_down_until_ = now + longest;
-  heard_early_ = false;
 }
 
 // The message and the answer come by two connections, in either order. hear() may have seen the message already.
 void handoff_window::release_ends(time_point now, std::uint64_t subscribers, own_notification own) noexcept {
-  releasing_ = false;
+  if (releasing_ > 0) --releasing_;
+  const bool heard_already = heard_early_ > 0;
+  if (heard_already) --heard_early_;
   const bool notified_itself = own != own_notification::none && subscribers > 0;
   const auto others = subscribers - (notified_itself ? 1 : 0);
-  const auto turn = now - began_;
+  const auto turn = now - ended_.began;
   last_release_ = now;
   probes_ = 0;
   open_ = false;
-  own_hold_ = turn / (passed_ + 1);
+  own_hold_ = turn / (ended_.passed + 1);
   others_ = beside_barging() ? 0 : others;
   owed_ = {};
   // Without other subscribers only clients that poll may want the lock.
@@ -72,7 +71,10 @@ void handoff_window::release_ends(time_point now, std::uint64_t subscribers, own
   }
   // A lingering line without a cool-down has no subscription any more. The next message is then another client's.
   const bool hears = own == own_notification::heard || cool_down_until_ > now;
-  own_notification_until_ = notified_itself && hears && !heard_early_ ? now + longest : time_point();
+  if (now >= own_notification_until_) own_notifications_ = 0;
+  if (!notified_itself || !hears || heard_already) return;
+  ++own_notifications_;
+  own_notification_until_ = now + longest;
 }
 
 handoff_window::duration handoff_window::longest_silence() const noexcept {
@@ -87,16 +89,19 @@ time_point handoff_window::nearly_over() const noexcept {
 // after each turn.
 handoff_window::duration handoff_window::cool_down_of_opening(time_point now) noexcept {
   const bool due = now >= next_opening_ || now < pollers_until_;
-  if (between_looks_ == duration::zero() || passed_ == 0 || !due) return duration::zero();
+  if (between_looks_ == duration::zero() || ended_.passed == 0 || !due) return duration::zero();
   next_opening_ = now + opening_interval;
   open_ = true;
   return between_looks_;
 }
 
 bool handoff_window::hear(time_point now) noexcept {
-  if (releasing_ && !heard_early_) return heard_early_ = true;
-  if (now < own_notification_until_) {
-    own_notification_until_ = {};
+  if (heard_early_ < releasing_) {
+    ++heard_early_;
+    return true;
+  }
+  if (own_notifications_ > 0 && now < own_notification_until_) {
+    --own_notifications_;
     return true;
   }
   interval_before_ = std::exchange(interval_, now - std::exchange(last_release_, now));

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "base/lease_clock.hpp"
+#include "sync/claim/stint.hpp"
 
 namespace holdfast::detail {
 
@@ -13,7 +14,7 @@ namespace holdfast::detail {
 ///
 /// A turn begins when Redis grants the lock. It ends at an unlock, when all waiters of its beginning have had the lock.
 /// It does not end before `least`, and always ends after `longest`. Afterwards the client cools down, until each other
-/// client that was notified may have had a turn of its own.
+/// client that was notified may have had a turn of its own. Each claim has a turn of its own, its stint.
 ///
 /// Decision: the cool-down is computed from notifications, without a key in Redis. The answer of a release counts the
 /// notified clients, and each of them publishes its own release. A client that stays silent is given twice the time
@@ -56,19 +57,21 @@ class handoff_window {
 
   /// `between_looks`: the pause of clients that poll and do not subscribe. Zero: this kind has none.
   handoff_window(time_point now, duration between_looks) noexcept
-      : between_looks_(between_looks), next_opening_(first_opening(now, between_looks)) {}
+      : between_looks_(between_looks), ended_{now}, next_opening_(first_opening(now, between_looks)) {}
 
-  /// Redis has granted the lock. `waiting`: the waiters of this client.
-  void begin(time_point now, std::size_t waiting) noexcept;
-  bool may_pass(time_point now) const noexcept;
-  void passed() noexcept { ++passed_; }
-  /// The release is under way. Its answer will count the other clients.
-  void release_begins(time_point now) noexcept;
+  /// Redis has granted the lock.
+  void begin(time_point now) noexcept;
+  /// The claim of this turn may be passed on.
+  bool may_pass(const stint& turn, time_point now) const noexcept;
+  /// The release of this turn's claim is under way. Its answer will count the other clients.
+  void release_begins(time_point now, const stint& turn) noexcept;
   /// The own notification of a release. `heard`: this client subscribes and receives it. `fades`: the client subscribes
   /// only until the cool-down ends. `none`: the client does not subscribe.
   enum class own_notification { heard, fades, none };
   /// Redis has confirmed the release and notified this number of subscribers.
   void release_ends(time_point now, std::uint64_t subscribers, own_notification own) noexcept;
+  /// No release is under way any more, also if one found no memory.
+  void all_released() noexcept { releasing_ = heard_early_ = 0; }
   /// A message reports a release. True: it is the own notification, which is no news.
   bool hear(time_point now) noexcept;
   /// Redis says busy. `barging`: the holder's client takes no turns. `may_last`: what is left of the holder's TTL.
@@ -87,12 +90,13 @@ class handoff_window {
   time_point paid_at() const noexcept { return last_release_ + owed_; }
 
   const duration between_looks_;
-  time_point began_{}, cool_down_until_{}, own_notification_until_{};
+  stint ended_;  // the turn whose release began last
+  time_point cool_down_until_{}, own_notification_until_{};
   time_point last_release_{};                                  // of this client, or by a message
   duration interval_ = quickest, interval_before_ = quickest;  // between the last three releases
-  std::size_t waited_ = 0, passed_ = 0;  // of this turn: the waiters at its beginning, and the hand-overs since
-  std::uint64_t others_ = 0;             // notified clients that may not have had their turns yet
-  bool releasing_ = false, heard_early_ = false;
+  std::uint64_t others_ = 0;                                   // notified clients that may not have had their turns yet
+  // Releases under way, own notifications that came before their answers, and those that are still to come.
+  std::uint32_t releasing_ = 0, heard_early_ = 0, own_notifications_ = 0;
   // Beside clients that poll.
   time_point pollers_until_{}, next_opening_{};
   bool open_ = false;  // the lock is left alone for them

@@ -14,6 +14,7 @@
 #include "sync/line/handoff_window.hpp"
 
 using holdfast::detail::handoff_window;
+using holdfast::detail::stint;
 using holdfast::detail::time_point;
 using namespace std::chrono_literals;
 
@@ -70,6 +71,7 @@ class contest {
     bool takes_turns;
     std::list<time_point> waits{};  // the times of the calls
     handoff_window window{time_point(1h), 0ns};
+    stint turn{};
     bool holds = false, asking = false, woken = false;
     unsigned asks = 0;  // the number of the attempt that is due
     int held = 0;
@@ -100,7 +102,8 @@ class contest {
     void answered(bool got, bool barging) {
       asking = false;
       if (got) {
-        if (takes_turns) window.begin(in.now_, waits.size() - 1);
+        turn = {in.now_, static_cast<std::uint32_t>(waits.size() - 1)};
+        if (takes_turns) window.begin(in.now_);
         return hold();
       }
       const auto pause = takes_turns ? window.found_busy(in.now_, barging) : duration::max();
@@ -114,15 +117,15 @@ class contest {
       in.at(in.now_ + habits().hold + in.up_to(200us), [this] {
         ++held;
         in.at(in.now_ + habits().think, [this] { wants(); });
-        if (takes_turns && !waits.empty() && window.may_pass(in.now_)) {
-          window.passed();
+        if (takes_turns && !waits.empty() && window.may_pass(turn, in.now_)) {
+          ++turn.passed;
           return hold();
         }
         release();
       });
     }
     void release() {
-      window.release_begins(in.now_);
+      window.release_begins(in.now_, turn);
       in.at(in.now_ + way, [this] {
         in.holder_ = nullptr;
         ++in.attempts_;

@@ -3,18 +3,37 @@
 
 #include "support/catch.hpp"
 
-using holdfast::detail::time_point;
 using holdfast::detail::handoff_window;
+using holdfast::detail::stint;
+using holdfast::detail::time_point;
 using namespace std::chrono_literals;
 
 namespace {
 
-handoff_window of_listeners() { return {time_point(), 0ns}; }
+/// The window of a lock that one claim at a time holds, and the turn of that claim.
+struct lock_window : handoff_window {
+  using handoff_window::handoff_window;
+
+  void begin(time_point now, std::uint32_t waiting) {
+    handoff_window::begin(now);
+    turn = {now, waiting};
+  }
+  bool may_pass(time_point now) const { return handoff_window::may_pass(turn, now); }
+  void passed() { ++turn.passed; }
+  void release(time_point now, std::uint64_t subscribers, own_notification own) {
+    release_begins(now, turn);
+    release_ends(now, subscribers, own);
+  }
+
+  stint turn{};
+};
+
+lock_window of_listeners() { return {time_point(), 0ns}; }
 
 }  // namespace
 
 TEST_CASE("a turn lasts until all have had the lock that waited as it began") {
-  handoff_window window = of_listeners();
+  lock_window window = of_listeners();
   const time_point begin{1h};
   window.begin(begin, 2);
   CHECK(window.may_pass(begin + 3ms));
@@ -27,7 +46,7 @@ TEST_CASE("a turn lasts until all have had the lock that waited as it began") {
 }
 
 TEST_CASE("a turn is not shorter than 2 ms and not longer than 20 ms") {
-  handoff_window window = of_listeners();
+  lock_window window = of_listeners();
   const time_point begin{1h};
   window.begin(begin, 0);
   CHECK(window.may_pass(begin + 2ms - 1ns));
@@ -38,40 +57,40 @@ TEST_CASE("a turn is not shorter than 2 ms and not longer than 20 ms") {
 }
 
 TEST_CASE("after a turn a client rests while others may have theirs") {
-  handoff_window window = of_listeners();
+  lock_window window = of_listeners();
   const time_point now{1h};
   SECTION("twice the least each, where nothing is known of their pace") {
-    window.release_ends(now, 3, handoff_window::own_notification::none);
+    window.release(now, 3, handoff_window::own_notification::none);
     CHECK(window.cool_down_until() == now + 2ms + 1'800us);
   }
   SECTION("no longer than the longest turn") {
-    window.release_ends(now, 100'000, handoff_window::own_notification::none);
+    window.release(now, 100'000, handoff_window::own_notification::none);
     CHECK(window.cool_down_until() == now + 20ms);
   }
   SECTION("not for itself") {
-    window.release_ends(now, 1, handoff_window::own_notification::heard);
+    window.release(now, 1, handoff_window::own_notification::heard);
     CHECK(window.cool_down_until() == now);
   }
   SECTION("nor for its message, which it does not hear where it does not rest") {
-    window.release_ends(now, 1, handoff_window::own_notification::fades);
+    window.release(now, 1, handoff_window::own_notification::fades);
     CHECK(window.cool_down_until() == now);
     CHECK_FALSE(window.hear(now + 1ms));
   }
   SECTION("nor for its message, which it hears while it rests") {
-    window.release_ends(now, 2, handoff_window::own_notification::fades);
+    window.release(now, 2, handoff_window::own_notification::fades);
     CHECK(window.cool_down_until() == now + 2ms + 600us);
     CHECK(window.hear(now + 1ms));
   }
   SECTION("not where nobody has heard of the release") {
-    window.release_ends(now, 0, handoff_window::own_notification::heard);
+    window.release(now, 0, handoff_window::own_notification::heard);
     CHECK(window.cool_down_until() == now);
   }
 }
 
 TEST_CASE("each release of another client brings the own turn nearer") {
-  handoff_window window = of_listeners();
+  lock_window window = of_listeners();
   const time_point now{1h};
-  window.release_ends(now, 3, handoff_window::own_notification::none);
+  window.release(now, 3, handoff_window::own_notification::none);
   CHECK_FALSE(window.hear(now + 1ms));
   CHECK(window.cool_down_until() == now + 1ms + 2 * 2ms);
   CHECK_FALSE(window.hear(now + 3ms));
@@ -97,11 +116,11 @@ struct beside_barging {
   void take_turn(time_point begin, int holds, std::uint64_t others) {
     window.begin(begin, 7);
     for (int n = 1; n < holds; ++n) window.passed();
-    window.release_ends(begin + holds * 1ms, others, handoff_window::own_notification::none);
+    window.release(begin + holds * 1ms, others, handoff_window::own_notification::none);
   }
   handoff_window::duration cool_down(time_point from) const { return window.cool_down_until() - from; }
 
-  handoff_window window = of_listeners();
+  lock_window window = of_listeners();
   const time_point now{1h};
 };
 
@@ -167,7 +186,7 @@ TEST_CASE_METHOD(beside_barging, "a silence of twice the usual interval ends the
 
 TEST_CASE_METHOD(beside_barging, "the time that others get has a bound") {
   window.begin(now, 0);
-  window.release_ends(now + 1h, 100'000, handoff_window::own_notification::none);
+  window.release(now + 1h, 100'000, handoff_window::own_notification::none);
   const auto released = now + 1h;
   CHECK(window.found_busy(released + 1min - 1ns, true) == 1ns);
   CHECK(cool_down(released) == 1min);
@@ -216,7 +235,7 @@ TEST_CASE_METHOD(beside_barging, "a question in a cool-down is repeated when the
 }
 
 TEST_CASE("a client that has heard of no release waits for the first one, whoever holds") {
-  handoff_window window = of_listeners();
+  lock_window window = of_listeners();
   const time_point now{1h};
   CHECK(window.found_busy(now, true) == handoff_window::duration::max());
   window.hear(now + 1ms);
@@ -283,7 +302,7 @@ TEST_CASE_METHOD(beside_barging, "sixteen turns without a sign of clients that t
   window.found_busy(now, true);
   for (int n = 1; n < 16; ++n) {
     window.begin(now + n * 10ms, 100);
-    window.release_ends(now + n * 10ms, 0, handoff_window::own_notification::none);
+    window.release(now + n * 10ms, 0, handoff_window::own_notification::none);
   }
   window.begin(now + 1s, 100);
   const bool again = GENERATE(true, false);
@@ -292,13 +311,13 @@ TEST_CASE_METHOD(beside_barging, "sixteen turns without a sign of clients that t
 }
 
 TEST_CASE("two clients that take turns never take each other for one that does not") {
-  handoff_window window = of_listeners();
+  lock_window window = of_listeners();
   const time_point now{1h};
   for (int n = 0; n < 100; ++n) {
     const auto at = now + n * 10ms;
     window.begin(at, 100);
     CHECK_FALSE(window.may_pass(at + 1s));
-    window.release_ends(at + 1ms, 1, handoff_window::own_notification::none);
+    window.release(at + 1ms, 1, handoff_window::own_notification::none);
     CHECK(window.found_busy(at + 2ms, false) == handoff_window::duration::max());
     window.hear(at + 3ms);
     CHECK(window.cool_down_until() == at + 3ms);
@@ -307,22 +326,22 @@ TEST_CASE("two clients that take turns never take each other for one that does n
 }
 
 TEST_CASE("the pace of the others is that of the last two releases, within bounds") {
-  handoff_window window = of_listeners();
+  lock_window window = of_listeners();
   const time_point now{1h};
-  window.release_ends(now, 3, handoff_window::own_notification::none);
+  window.release(now, 3, handoff_window::own_notification::none);
   window.hear(now + 1us);
   CHECK(window.cool_down_until() == now + 1us + 2 * 600us);
   window.hear(now + 1s);
   CHECK(window.cool_down_until() == now + 1s + 10ms);
   window.hear(now + 2s);
-  window.release_ends(now + 3s, 1, handoff_window::own_notification::none);
+  window.release(now + 3s, 1, handoff_window::own_notification::none);
   CHECK(window.cool_down_until() == now + 3s + 2ms + 2 * 5ms);
 }
 
 TEST_CASE("a client knows the message of its own release, whether it comes before or after the answer") {
   handoff_window window = of_listeners();
   const time_point now{1h};
-  window.release_begins(now);
+  window.release_begins(now, {});
   SECTION("before") {
     CHECK(window.hear(now));
     window.release_ends(now, 2, handoff_window::own_notification::heard);
@@ -348,20 +367,50 @@ TEST_CASE("a client knows the message of its own release, whether it comes befor
   SECTION("of each release anew") {
     CHECK(window.hear(now));
     window.release_ends(now, 2, handoff_window::own_notification::heard);
-    window.release_begins(now + 1ms);
+    window.release_begins(now + 1ms, {});
     window.release_ends(now + 1ms, 2, handoff_window::own_notification::heard);
     CHECK(window.hear(now + 2ms));
     CHECK_FALSE(window.hear(now + 2ms));
   }
 }
 
+TEST_CASE("a client knows the messages of several releases that are under way together") {
+  handoff_window window = of_listeners();
+  const time_point now{1h};
+  window.release_begins(now, {});
+  window.release_begins(now, {});
+  const int early = GENERATE(0, 1, 2);
+  for (int n = 0; n < early; ++n) CHECK(window.hear(now));
+  for (int n = 0; n < 2; ++n) window.release_ends(now, 2, handoff_window::own_notification::heard);
+  for (int n = early; n < 2; ++n) CHECK(window.hear(now + 1ms));
+  CHECK_FALSE(window.hear(now + 1ms));
+}
+
+TEST_CASE("a release that found no memory is waited for until no other is under way") {
+  handoff_window window = of_listeners();
+  const time_point now{1h};
+  window.release_begins(now, {});
+  window.all_released();
+  CHECK_FALSE(window.hear(now));
+}
+
+TEST_CASE("each claim has a turn of its own") {
+  handoff_window window = of_listeners();
+  const time_point now{1h};
+  const stint older{now - 15ms, 2, 1}, newer{now, 2, 0};
+  CHECK(window.may_pass(older, now + 3ms));
+  CHECK_FALSE(window.may_pass(older, now + 5ms));
+  CHECK(window.may_pass(newer, now + 5ms));
+  CHECK_FALSE(window.may_pass({now - 3ms, 2, 2}, now));
+}
+
 TEST_CASE("beside clients that look now and then the lock is left for as long as they wait between two looks") {
   const time_point now{1h};
-  handoff_window window(now, 20ms);
+  lock_window window(now, 20ms);
   const auto take_turn = [&window](time_point at, int passes) {
     window.begin(at, 0);
     for (int n = 0; n < passes; ++n) window.passed();
-    window.release_ends(at, 0, handoff_window::own_notification::none);
+    window.release(at, 0, handoff_window::own_notification::none);
     return window.cool_down_until() - at;
   };
   CHECK(take_turn(now + 250ms - 1ns, 1) == 0ns);
@@ -386,7 +435,7 @@ TEST_CASE("beside clients that look now and then the lock is left for as long as
   SECTION("who listens has its turn as ever") {
     window.begin(now + 600ms, 0);
     window.passed();
-    window.release_ends(now + 600ms, 1, handoff_window::own_notification::none);
+    window.release(now + 600ms, 1, handoff_window::own_notification::none);
     CHECK(window.cool_down_until() == now + 600ms + 2ms + 600us);
   }
 }
