@@ -29,7 +29,8 @@ namespace holdfast::detail {
 /// their lock, and know no script and no text of a key. Each rule exists because a kind needs it:
 ///
 ///   rule       reader                                                  plain, fenced             simple
-///   reentrant  registry: one more lease, or already_held               yes                       no
+///   nested     registry: one more lease, already_held, or a call like  enters                    refuses
+///              any other
 ///   tokens     re-entry, last_token(), acquire for its successors      fenced: 1, in turns 1000  no
 ///   voted      client: one server or several; line: short attempts,    no; red_lock: yes         no; red_lock: yes
 ///              and votes of a minority given back; a lost hold: the
@@ -53,8 +54,12 @@ struct kind {
   const key_layout& layout;
 
   // Rules
-  /// True: an owner that holds the lock gets one more lease of its hold. False: it gets already_held.
-  bool reentrant;
+  /// The call of an owner that holds the lock already.
+  enum class nesting : std::uint8_t {
+    enters,   // gets one more lease of its hold
+    refuses,  // gets already_held
+    anew,     // is a call like any other: it gets a hold of its own
+  } nested;
   /// The most fencing tokens of one grant: for its hold, and for the later holds of the same claim. 0: no tokens.
   std::int64_t tokens;
   constexpr bool fenced() const noexcept { return tokens > 0; }

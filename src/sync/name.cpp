@@ -47,6 +47,11 @@ bool name::held_here() const {
   return std::any_of(holds_.begin(), holds_.end(), [](const hold& each) { return !each.ended(); });
 }
 
+// A part of lock_any() never nests, but its hold is one for others to nest in.
+bool name::may_nest(const lock_request& request) const {
+  return request.bound && keys_->of.nested != kind::nesting::anew;
+}
+
 bool name::held_by(owner_id owner) {
   const auto* const mine = hold_of(owner);
   return mine && !mine->ended();
@@ -99,7 +104,7 @@ std::shared_ptr<lease_record> name::hold_for(const lock_request& request, const 
   // Waiters of the same owner need no turn of their own: they nest in the new hold.
   move_to_hold_of(request, *made);
   // The first waiter may be of the same owner too. It re-enters when it tries.
-  if (request.bound) wake();
+  if (may_nest(request)) wake();
   return lease;
 }
 
@@ -127,7 +132,8 @@ bool name::enter(hold& outer, acquisition& caller) {
   const auto& row = caller.keys->of;
   const auto now = env().now();
   // A fenced caller needs a token, which a plain hold of the same key does not have.
-  const bool may = row.reentrant && (!row.fenced() || outer.token()) && outer.count() < most_reentries;
+  const bool enters = row.nested == kind::nesting::enters;
+  const bool may = enters && (!row.fenced() || outer.token()) && outer.count() < most_reentries;
   if (!may || !outer.covers(caller.request.asked, now)) return false;
   caller.answer({{}, outer.enter(caller.request.asked, now)},
                 [&](const lock_answer&) { return event_of(event_kind::reentered, outer, now); });
@@ -136,13 +142,13 @@ bool name::enter(hold& outer, acquisition& caller) {
 
 // Waiters whose owner was granted the lock come here too. The granted caller is answered before them.
 void name::reenter(hold& outer, std::shared_ptr<acquisition> caller) {
-  if (!outer.keys()->of.reentrant)
+  if (outer.keys()->of.nested != kind::nesting::enters)
     return caller->answer({failure{errc::already_held, not_reentrant}}, failed_at(*caller->keys));
   std::make_shared<reentry>(env(), *this, hold_ptr(&outer), std::move(caller))->begin();
 }
 
 void name::move_to_hold_of(const lock_request& request, hold& granted) {
-  while (auto same = request.bound && line_ ? line_->take_out_of(request.owner) : nullptr)
+  while (auto same = may_nest(request) && line_ ? line_->take_out_of(request.owner) : nullptr)
     move_to(granted, std::move(same));
 }
 
@@ -199,7 +205,7 @@ bool name::pass_on(hold& before, const handoff_offer& offer) {
   move_to_hold_of(request, *lease->of);
   line_->rules.inherited(now);
   finish(line_->first(), {{}, std::move(lease)});
-  if (request.bound) wake();
+  if (may_nest(request)) wake();
   return true;
 }
 

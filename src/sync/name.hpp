@@ -113,6 +113,8 @@ class name final : public line_place,
   hold* live_hold();
   /// The hold of this owner, which may be lost while its leases live. Null: there is none.
   hold* hold_of(owner_id owner);
+  /// The same, for a call of this owner that would be nested in it. Null: no such call is nested.
+  hold* outer_of(owner_id owner) { return keys_->of.nested == kind::nesting::anew ? nullptr : hold_of(owner); }
   template <class Visitor>
   void each_hold(Visitor visit) {
     for (auto& each : holds_) visit(each);
@@ -208,6 +210,7 @@ class name final : public line_place,
 
   // The turns of this client.
   bool held_here() const;
+  bool may_nest(const lock_request& request) const;
   bool held_by(owner_id owner);
   bool may_linger() const;
   void share() {

@@ -207,7 +207,7 @@ line_conditions name::conditions() {
   // A call for several locks has brought the lock to the waiter's own owner. The line would wait for that hold's end,
   // and its owner perhaps for this call.
   const auto& request = first.request;
-  at.owner_holds = request.bound && !request.one_of_several && held_by(request.owner);
+  at.owner_holds = may_nest(request) && !request.one_of_several && held_by(request.owner);
   return at;
 }
 

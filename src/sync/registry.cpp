@@ -37,9 +37,9 @@ std::shared_ptr<acquisition> registry::lock(const shared_keys& keys, const lock_
   const auto place = names_.lower_bound(key);
   name* found = place != names_.end() && name::key::of(*place->keys()) == key ? &*place : nullptr;
   // A part of lock_any() never re-enters: its caller wants a lock that no owner of this client has.
-  auto* mine = found && !request.one_of_several ? found->hold_of(request.owner) : nullptr;
-  // A lost hold of a kind that is not re-entrant hinders no new lock: there is nothing to nest in.
-  if (mine && !keys->of.reentrant && !mine->live()) mine = nullptr;
+  auto* mine = found && !request.one_of_several ? found->outer_of(request.owner) : nullptr;
+  // A lost hold hinders no new lock of a kind that refuses nested calls: there is nothing to nest in.
+  if (mine && keys->of.nested == kind::nesting::refuses && !mine->live()) mine = nullptr;
   // Nested calls pass even while the client drains: their owner finishes its work.
   if (!mine && refuses(request.owner)) {
     done({failure{errc::shutting_down, drained_without}});
@@ -69,6 +69,11 @@ void registry::begin(const std::shared_ptr<multi_key_request>& caller) {
 bool registry::untouched(const lock_keys& keys) {
   auto* const found = find(keys);
   return !found || found->untouched();
+}
+
+bool registry::nests(const lock_keys& keys, owner_id owner) {
+  auto* const found = find(keys);
+  return found && found->outer_of(owner);
 }
 
 std::shared_ptr<lease_record> registry::granted(const shared_keys& keys, const lock_request& request,

@@ -33,7 +33,7 @@ class registry final : public multi_key_host, private name_host {
 
   // For requests for several names.
   bool untouched(const lock_keys& keys) override;
-  bool holds(const lock_keys& keys, owner_id owner) override { return hold_of(keys, owner) != nullptr; }
+  bool nests(const lock_keys& keys, owner_id owner) override;
   std::shared_ptr<lease_record> granted(const shared_keys& keys, const lock_request& request, const owner_field& field,
                                         const attempt& grant, time_point now) override;
   void give_back(const shared_keys& keys, const owner_field& field, milliseconds ttl, function<void()> tried) override;

@@ -116,7 +116,7 @@ constexpr kind hash_lock(std::int64_t tokens) {
   const bool fenced = tokens > 0;
   return {.name = fenced ? "fenced_mutex" : "mutex",
           .layout = layout,
-          .reentrant = true,
+          .nested = kind::nesting::enters,
           .tokens = tokens,
           .voted = false,
           .polls = {},

@@ -50,7 +50,7 @@ constexpr key_layout layout{.channel = "holdfast_simple", .token = {}};
 constexpr kind row{
     .name = "simple_mutex",
     .layout = layout,
-    .reentrant = false,
+    .nested = kind::nesting::refuses,
     .tokens = 0,
     .voted = false,
     .polls = {.first = milliseconds(20), .longest = milliseconds(250)},

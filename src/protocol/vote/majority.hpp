@@ -31,7 +31,7 @@ constexpr kind voted(kind kind, decltype(kind::count.read) count) {
   kind.first_acquire = {};
   kind.acquire_any = {};
   kind.acquire_all = {};
-  if (kind.reentrant) kind.set_hold_count.read = by_majority::set_hold_count;
+  if (kind.set_hold_count.make) kind.set_hold_count.read = by_majority::set_hold_count;
   kind.renew.read = by_majority::renew;
   kind.release.read = by_majority::release;
   kind.force_release.read = by_majority::force_release;

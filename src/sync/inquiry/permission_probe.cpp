@@ -15,7 +15,7 @@ permission_probe::permission_probe(environment& env, const kind& kind, const std
     : env_(env), done_(std::move(done)), keys_(kind, name, {.prefix = {}, .word = env.word}), field_(field),
       alarm_(env.alarms) {
   // next() uses set_hold_count, which only re-entrant kinds have.
-  HOLDFAST_ASSERT(kind.reentrant);
+  HOLDFAST_ASSERT(kind.set_hold_count.make);
 }
 
 void permission_probe::begin(time_point deadline) {

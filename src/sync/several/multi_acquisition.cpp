@@ -80,7 +80,7 @@ void multi_acquisition::begin() {
     if (request.deadline != time_point::max()) deadline_.start(request.deadline, [this] { time_out(); });
     // A re-entry needs no turn, and its lease keeps the hold until the call ends.
     for (std::size_t i = 0; i < parts_.size() && open(); ++i)
-      if (names_.holds(*parts_[i].keys, request.owner)) join(i);
+      if (names_.nests(*parts_[i].keys, request.owner)) join(i);
     if (open()) take_turns();
   });
 }
@@ -220,9 +220,9 @@ void multi_acquisition::part_ended(std::size_t index, lock_answer answer) {
 // may wait for the later one in turn.
 void multi_acquisition::waits_for(std::size_t index) {
   const auto& awaited = parts_[index];
-  if (order_reported_ || awaited.now != stage::waits || names_.holds(*awaited.keys, request.owner)) return;
+  if (order_reported_ || awaited.now != stage::waits || names_.nests(*awaited.keys, request.owner)) return;
   const auto held = std::find_if(parts_.begin() + static_cast<std::ptrdiff_t>(index) + 1, parts_.end(),
-                                 [&](const part& later) { return names_.holds(*later.keys, request.owner); });
+                                 [&](const part& later) { return names_.nests(*later.keys, request.owner); });
   if (held == parts_.end()) return;
   order_reported_ = true;
   const auto detail = "its owner holds what comes after it: " + about(held->keys->name, "held");

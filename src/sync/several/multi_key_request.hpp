@@ -26,8 +26,8 @@ class multi_key_host {
                                             lock_handler&& done) = 0;
   /// This client neither holds the name nor waits for it.
   virtual bool untouched(const lock_keys& keys) = 0;
-  /// This owner has a hold of the name. A lost hold counts while a lease of it exists.
-  virtual bool holds(const lock_keys& keys, owner_id owner) = 0;
+  /// A call of this owner for the name is nested in a hold. A lost hold counts while a lease of it exists.
+  virtual bool nests(const lock_keys& keys, owner_id owner) = 0;
   virtual owner_field new_field() = 0;
   /// Redis has granted one name, by a command of the call itself.
   virtual std::shared_ptr<lease_record> granted(const shared_keys& keys, const lock_request& request,
