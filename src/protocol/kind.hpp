@@ -31,6 +31,7 @@ namespace holdfast::detail {
 ///   rule       reader                                                  plain, fenced             simple
 ///   nested     registry: one more lease, already_held, or a call like  enters                    refuses
 ///              any other
+///   bars       name: other callers of this client wait for its hold    yes                       yes
 ///   tokens     re-entry, last_token(), acquire for its successors      fenced: 1, in turns 1000  no
 ///   voted      client: one server or several; line: short attempts,    no; red_lock: yes         no; red_lock: yes
 ///              and votes of a minority given back; a lost hold: the
@@ -60,6 +61,8 @@ struct kind {
     refuses,  // gets already_held
     anew,     // is a call like any other: it gets a hold of its own
   } nested;
+  /// True: while this client has a hold, its other callers ask nobody. False: the client may have several at once.
+  bool bars;
   /// The most fencing tokens of one grant: for its hold, and for the later holds of the same claim. 0: no tokens.
   std::int64_t tokens;
   constexpr bool fenced() const noexcept { return tokens > 0; }

@@ -59,19 +59,21 @@ bool name::held_by(owner_id owner) {
 
 // The hold that was broken may be of this client: its holder should know now, not at the next renewal.
 void name::forced(bool was_held) {
-  if (auto* const held = live_hold()) {
+  for (auto& held : holds_) {
+    if (held.ended()) continue;
     // Even if Redis found no hold, ours must be confirmed: its key may be gone for another reason.
-    if (was_held) held->forced();
-    host_.parts.renewals.confirm_soon(*held->on, nanoseconds::zero());
+    if (was_held) held.forced();
+    host_.parts.renewals.confirm_soon(*held.on, nanoseconds::zero());
   }
   wake();
 }
 
-// A wait with a deadline is not reported, nor is a wait for another coroutine.
+// A wait with a deadline is not reported, nor is a wait for another coroutine. A caller that holds nothing that bars it
+// waits for others.
 void name::report_own_wait(acquisition& caller) {
   const auto& request = caller.request;
   if (request.bound || request.one_of_several || request.wait != lock_request::wait_mode::forever) return;
-  const auto* const held = live_hold();
+  const auto* const held = barring_hold();
   if (!held || held->bound()) return;
   // Without both coroutines the observer is only told that it may be so.
   const bool known = held->coroutine && request.coroutine;
@@ -111,7 +113,7 @@ std::shared_ptr<lease_record> name::hold_for(const lock_request& request, const 
 // A hold whose first lease finds no memory has never been.
 template <class First>
 std::shared_ptr<lease_record> name::begin(const hold_ptr& next, First make_lease) {
-  holds_.insert_after(holds_.previous(holds_.end()), *next);  // most often there is none before it
+  holds_.push_back(*next);
   try {
     auto lease = make_lease();
     if (host_.may_lock) host_.may_lock->add(next->owner);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <boost/intrusive/list.hpp>
 #include <boost/intrusive/options.hpp>
 #include <boost/intrusive/set_hook.hpp>
-#include <boost/intrusive/slist.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -53,7 +53,7 @@ class name_host {
 /// A name is the one place where a lock changes hands:
 ///   granted by Redis, or passed on → hold → ended → released, or passed on.
 /// A lost hold stays until its leases are gone, so that its owner finds the loss when it locks again. A name may
-/// therefore have several holds.
+/// therefore have several holds. Of a kind that does not bar it may have several that live.
 ///
 /// A name acts, and its line decides: each event goes to the rules of the line (line_rules.hpp), and the name performs
 /// the action that they return. name_waiters.cpp has these acts; name.cpp has the holds, the releases and the end.
@@ -109,8 +109,10 @@ class name final : public line_place,
   const shared_keys& keys() const noexcept { return keys_; }
   /// The waiters. Null: there is none, and no lingering subscription.
   waiting_line* line() const noexcept { return line_.get(); }
-  /// The hold that has not ended. Null: there is none.
+  /// A hold that has not ended, the oldest. Null: there is none.
   hold* live_hold();
+  /// The hold that other callers of this client wait for. Null: there is none, or holds of this kind bar nobody.
+  hold* barring_hold() { return keys_->of.bars ? live_hold() : nullptr; }
   /// The hold of this owner, which may be lost while its leases live. Null: there is none.
   hold* hold_of(owner_id owner);
   /// The same, for a call of this owner that would be nested in it. Null: no such call is nested.
@@ -152,9 +154,10 @@ class name final : public line_place,
   void take_apart();
 
  private:
-  using holds = boost::intrusive::slist<
-      hold, boost::intrusive::member_hook<hold, boost::intrusive::slist_member_hook<>, &hold::of_host>,
-      boost::intrusive::constant_time_size<false>>;
+  using holds =
+      boost::intrusive::list<hold,
+                             boost::intrusive::member_hook<hold, boost::intrusive::list_member_hook<>, &hold::of_host>,
+                             boost::intrusive::constant_time_size<false>>;
 
   // line_place
   void leave(acquisition& waiter, lock_answer why) override;

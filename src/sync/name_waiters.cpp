@@ -139,7 +139,7 @@ void name::on_rumour(std::string_view) { heard(false); }
 
 void name::heard(bool by_ourselves) {
   const visit here(*this);
-  const bool held = held_here();
+  const bool held = barring_hold() != nullptr;
   act(line_->rules.heard(conditions()));
   // Most often the own notification. Any other message may be a force-unlock of the lock that this client holds.
   if (held && !by_ourselves) doubt_hold_here();
@@ -165,9 +165,10 @@ void name::wake() noexcept {
 
 // Decision: a message about a lock that is held here puts the hold in doubt. It is confirmed 20 ms later, if it still
 // exists. The message may be the own release, or a force-unlock. To ask at once would cost a command for each
-// hand-over. After 20 ms most holds are over, and the message of their own release has cost nothing.
+// hand-over. After 20 ms most holds are over, and the message of their own release has cost nothing. Of a kind that
+// does not bar, each message is most often about another hold: a force-unlock shows at the next renewal.
 void name::doubt_hold_here() {
-  if (auto* const held = live_hold()) held->doubt(milliseconds(20));
+  if (auto* const held = barring_hold()) held->doubt(milliseconds(20));
 }
 
 bool name::may_linger() const { return hand_over_.shared() && (held_here() || hand_over_.cools_down()); }
@@ -198,7 +199,7 @@ line_waiter name::seen(acquisition& waiter) noexcept {
 line_conditions name::conditions() {
   line_conditions at{.now = env().now(),
                      .first = {},
-                     .held_here = held_here(),
+                     .held_here = barring_hold() != nullptr,
                      .cool_down_until = hand_over_.cool_down_until(),
                      .may_linger = may_linger()};
   if (line_->empty()) return at;

@@ -156,7 +156,7 @@ void registry::forced(const lock_keys& keys, bool was_held) {
 bool registry::held_since(const lock_keys& keys, time_point since) {
   auto* const found = find(keys);
   // Only a hold without owner can make its own task wait: with an owner the call would be nested.
-  const auto* const held = found ? found->live_hold() : nullptr;
+  const auto* const held = found ? found->barring_hold() : nullptr;
   return held && !held->bound() && held->granted_at <= since;
 }
 

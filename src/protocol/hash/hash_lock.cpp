@@ -117,6 +117,7 @@ constexpr kind hash_lock(std::int64_t tokens) {
   return {.name = fenced ? "fenced_mutex" : "mutex",
           .layout = layout,
           .nested = kind::nesting::enters,
+          .bars = true,
           .tokens = tokens,
           .voted = false,
           .polls = {},

@@ -51,6 +51,7 @@ constexpr kind row{
     .name = "simple_mutex",
     .layout = layout,
     .nested = kind::nesting::refuses,
+    .bars = true,
     .tokens = 0,
     .voted = false,
     .polls = {.first = milliseconds(20), .longest = milliseconds(250)},

@@ -30,7 +30,7 @@ struct line_waiter {
 struct line_conditions {
   time_point now;
   std::optional<line_waiter> first;  // empty: no call waits
-  bool held_here;                    // this client holds the lock
+  bool held_here;                    // this client has a hold that bars its waiters
   bool owner_holds = false;          // the first waiter's owner does, by another call, and the waiter may re-enter
   time_point cool_down_until;        // waiters of this client ask no earlier: other clients have their turns
   bool may_linger = false;           // an empty line may keep its subscription

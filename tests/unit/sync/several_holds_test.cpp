@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: BSL-1.0
+// A kind of which one client may have several holds of a name at once. No row of the library is needed for that: the
+// row of this test has a plain lock's scripts, and the test plays a server that grants them several times.
+#include "unit/sync/engine_fixture.hpp"
+
+using namespace holdfast;
+using namespace holdfast::test;
+
+namespace {
+
+const detail::kind& several() {
+  static const auto row = [] {
+    auto of = detail::plain_lock;
+    of.name = "several";
+    of.nested = detail::kind::nesting::anew;
+    of.bars = false;
+    return of;
+  }();
+  return row;
+}
+asking unbound() { return {{}, {}, &several()}; }
+asking as(owner who) { return {who, {}, &several()}; }
+
+struct several_holds : engine_fixture {
+  explicit several_holds(config c = without_turns()) : engine_fixture(std::move(c)) {}
+  /// The first of a line that has found the lock taken, and listens.
+  lock_call waiter(asking wanted = unbound()) {
+    auto waiting = lock("a", wanted);
+    busy(30s);
+    acknowledges("a");
+    busy(30s);
+    CHECK(waiting.waits());
+    return waiting;
+  }
+};
+struct several_turns : several_holds {
+  several_turns() : several_holds(config()) {}
+};
+
+}  // namespace
+
+TEST_CASE_METHOD(several_holds, "a client asks for a second hold while it has one, and each is released by itself") {
+  const auto first = hold("a", unbound()), second = hold("a", unbound());
+  CHECK(sent("acquire") == 2);
+  const auto freed = unlock(first);
+  CHECK(last_sent() == "release(a; publish, redisson_lock__channel:{a}, #1)");
+  frees();
+  CHECK(freed.succeeded());
+  CHECK(state(second) == lease_state::held);
+  unlock(second);
+  CHECK(last_sent() == "release(a; publish, redisson_lock__channel:{a}, #2)");
+  frees();
+  check_nothing_is_left();
+}
+
+TEST_CASE_METHOD(several_holds, "an owner that holds gets another hold, whether it asks or waited meanwhile") {
+  const owner task;
+  const auto first = lock("a", as(task)), second = lock("a", as(task));
+  grants();
+  CHECK(first.granted());
+  CHECK(second.waits());
+  CHECK(last_sent() == "acquire(a; 30000, #2)");
+  grants();
+  CHECK(second.granted());
+  const auto third = hold("a", as(task));
+  CHECK(third.value()->of != first.value()->of);
+  CHECK(heard() == "acquired acquired acquired");
+}
+
+TEST_CASE_METHOD(several_holds, "a loss ends one hold of several") {
+  const auto first = hold("a", unbound()), second = hold("a", unbound());
+  advance(10s);
+  answers(replies::integers({0, 1}));
+  CHECK(state(first) == lease_state::lost);
+  CHECK(state(second) == lease_state::held);
+  unlock(first);
+  unlock(second);
+  frees();
+  check_nothing_is_left();
+}
+
+TEST_CASE_METHOD(several_holds, "a message leads to a question of the waiter and not to one about the own holds") {
+  const auto mine = hold("a", unbound());
+  const auto waiting = waiter();
+  const auto before = sent("acquire");
+  publishes("a");
+  CHECK(sent("acquire") == before + 1);
+  busy(30s);
+  advance(50ms);
+  CHECK(sent("renew") == 0);
+  waiting.cancel();
+}
+
+TEST_CASE_METHOD(several_holds, "a force-unlock leads to a question about each hold") {
+  const auto first = hold("a", unbound()), second = hold("a", unbound());
+  force_unlock("a", several());
+  answers(replies::integer(1));
+  advance(1ms);
+  CHECK(last_sent() == "renew(a, a; 30000, 30000, #1, #2)");
+  confirms_nothing();
+  CHECK(state(first) == lease_state::lost);
+  CHECK(state(second) == lease_state::lost);
+  CHECK(last_event().detail.find("force_unlock") != std::string::npos);
+}
+
+TEST_CASE_METHOD(several_holds, "a task that waits beside its own hold is no news, because others may release") {
+  int coroutine = 0;
+  asking by_this = unbound();
+  by_this.coroutine = &coroutine;
+  const auto mine = hold("a", by_this);
+  heard();
+  const auto waiting = waiter(by_this);
+  CHECK(heard().empty());
+  waiting.cancel();
+}
+
+TEST_CASE_METHOD(several_holds, "a drain lets an owner finish until the last of its holds has ended") {
+  const owner task;
+  const auto first = hold("a", as(task)), second = hold("a", as(task));
+  bool drained = false;
+  locks->drain(1h, [&] { drained = true; });
+  unlock(first);
+  frees();
+  CHECK_FALSE(drained);
+  const auto third = hold("a", as(task));
+  unlock(second);
+  frees();
+  CHECK_FALSE(drained);
+  unlock(third);
+  frees();
+  advance(1ms);
+  CHECK(drained);
+}
+
+TEST_CASE_METHOD(several_holds, "a call for several locks takes another hold in its turn, though its owner has one") {
+  const owner task;
+  const auto mine = hold("b", as(task));
+  const auto all = lock_all({"a", "b"}, as(task));
+  CHECK(last_sent() == "acquire_all(a, b; 30000, #2, #3)");
+  grants();
+  CHECK(all.granted());
+  CHECK(heard().find("lock_order_broken") == std::string::npos);
+}
+
+TEST_CASE_METHOD(several_turns, "each hold is passed to the next waiter within a turn of its own") {
+  const auto older = lock("a", unbound()), newer = lock("a", unbound());
+  const auto second = lock("a", unbound()), third = lock("a", unbound());
+  grants();
+  advance(15ms);
+  grants();
+  CHECK(older.granted());
+  CHECK(newer.granted());
+  busy(30s);
+  acknowledges("a");
+  busy(30s);
+  advance(4ms);
+  heard();
+  unlock(newer);
+  CHECK(second.granted());
+  CHECK(heard() == "passed acquired");
+  advance(1ms);
+  SECTION("the older one is released, because its turn is over") {
+    unlock(older);
+    CHECK(third.waits());
+    CHECK(sent("release") == 1);
+  }
+  SECTION("the newer one goes on") {
+    unlock(second);
+    CHECK(third.granted());
+    CHECK(sent("release") == 0);
+  }
+}
