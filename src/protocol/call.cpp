@@ -17,7 +17,7 @@ std::string_view call::key() const noexcept {
   // All keys of a call belong to one server, so its first key is enough to find it.
   if (operands_.at) return operands_.at->lock;
   if (operands_.several) return operands_.several->front()->lock;
-  if (!operands_.holds.empty()) return operands_.holds.front().lock;
+  if (!operands_.holds.empty()) return operands_.holds.front().at->lock;
   return operands_.key ? std::string_view(*operands_.key) : vote_marker;
 }
 

@@ -31,9 +31,9 @@ struct key_ttl {
   milliseconds ttl, if_none = ttl;
 };
 
-/// One hold to confirm: the lock's key, its owner field and the TTL wanted.
+/// One hold to confirm: the names of its lock, its owner field and the TTL wanted.
 struct renewal {
-  std::string_view lock;
+  const lock_keys* at;
   owner_field field;
   key_ttl wanted;
 };

@@ -77,6 +77,13 @@ struct HOLDFAST_EXPORT lock_keys {
   const publish_word word;
   const name_fault fault;
 };
+/// The names of a semaphore. Their number of permits rides in each acquire, so it counts where Redis has none.
+struct permit_keys : lock_keys {
+  permit_keys(const kind& of, std::string_view name, const naming& by, std::uint32_t permits)
+      : lock_keys(of, name, by), total(permits) {}
+
+  const std::uint32_t total;
+};
 /// Tells names apart quickly.
 std::uint32_t hash_of(std::string_view name) noexcept;
 using shared_keys = std::shared_ptr<const lock_keys>;

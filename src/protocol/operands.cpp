@@ -15,7 +15,7 @@ void write(writer& to, std::span<const renewal> holds) {
   // The third list is sent only if a hold needs it: usually the two TTLs are equal.
   const bool both = std::any_of(holds.begin(), holds.end(), [](const auto& held) { return differ(held.wanted); });
   to.begin(holds.size(), (both ? 3 : 2) * holds.size());
-  for (const auto& held : holds) to.add(held.lock);
+  for (const auto& held : holds) to.add(held.at->lock);
   for (const auto& held : holds) to.add(held.wanted.ttl);
   for (const auto& held : holds) to.add(held.field);
   if (!both) return;
@@ -55,7 +55,7 @@ void acquire_all(writer& to, const made_of& operands) {
 void renewals(writer& to, const made_of& operands) { write(to, operands.holds); }
 
 void renewal_of_one(writer& to, const made_of& operands) {
-  const renewal one{operands.at->lock, *operands.field, operands.ttl};
+  const renewal one{operands.at, *operands.field, operands.ttl};
   write(to, {&one, 1});
 }
 

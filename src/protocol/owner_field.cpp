@@ -29,12 +29,31 @@ uuid::uuid(std::uint64_t high, std::uint64_t low) noexcept {
   put(low, 2, 7);
 }
 
+std::uint64_t uuid::high() const noexcept {
+  std::uint64_t bits = 0;
+  for (std::size_t place = 0, digits = 0; digits < 16; ++place) {
+    const char digit = text_[place];
+    if (digit == '-') continue;
+    bits = bits << 4 | static_cast<std::uint64_t>(digit <= '9' ? digit - '0' : digit - 'a' + 10);
+    ++digits;
+  }
+  return bits;
+}
+
+owner_field::permit_id owner_field::permit(std::uint8_t index) const noexcept {
+  permit_id id;
+  const std::uint64_t halves[] = {client_->high(), number() + index};
+  for (std::size_t byte = 0; byte < id.size(); ++byte)
+    id[byte] = static_cast<char>(halves[byte / 8] >> (56 - byte % 8 * 8) & 0xFF);
+  return id;
+}
+
 owner_field::text owner_field::to_text() const noexcept {
   text out;
   if (empty()) return out;
   auto* to = std::copy_n(client_->text().data(), uuid::text_size, out.bytes_.data());
   *to++ = ':';
-  to = std::to_chars(to, out.bytes_.data() + out.bytes_.size(), number_).ptr;
+  to = std::to_chars(to, out.bytes_.data() + out.bytes_.size(), number()).ptr;
   out.size_ = static_cast<std::size_t>(to - out.bytes_.data());
   return out;
 }

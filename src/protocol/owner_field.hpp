@@ -17,6 +17,8 @@ class uuid {
 
   uuid(std::uint64_t high, std::uint64_t low) noexcept;
   std::string_view text() const noexcept { return {text_.data(), text_.size()}; }
+  /// The first 64 bits. 60 of them were chosen.
+  std::uint64_t high() const noexcept;
 
  private:
   std::array<char, text_size> text_;
@@ -24,6 +26,8 @@ class uuid {
 
 /// The owner of a hold as Redis knows it: a client, and the number of the hold there. Numbers grow, so the fields of a
 /// client are in the order of their age. A field refers to its client's uuid, which lives in the client_state.
+///
+/// A hold of several permits has an amount: as many numbers in a row, of which the field has the first.
 ///
 /// Decision: an owner field is never used again. Redisson's field is client and thread, the same for each hold of the
 /// thread. Then a delayed release of one hold can end the next one. An unlock latch is needed as well, to tell a
@@ -46,27 +50,40 @@ class owner_field {
   };
 
   owner_field() = default;
-  owner_field(const uuid& client, std::uint64_t number) noexcept : client_(&client), number_(number) {}
-  owner_field(uuid&& client, std::uint64_t number) = delete;
+  owner_field(const uuid& client, std::uint64_t number, std::uint8_t amount = 1) noexcept
+      : client_(&client), numbers_(number << 8 | amount) {}
+  owner_field(uuid&& client, std::uint64_t number, std::uint8_t amount = 1) = delete;
 
   /// The text of the field. An empty field has an empty text.
   text to_text() const noexcept;
   /// Identifies the hold: the field, and "/n" for the hold after the n-th pass.
   text hold_id(std::uint32_t passes) const noexcept;
-  bool empty() const noexcept { return number_ == 0; }
-  void clear() noexcept { number_ = 0; }
+  bool empty() const noexcept { return number() == 0; }
+  void clear() noexcept { numbers_ = 0; }
+  std::uint8_t amount() const noexcept { return static_cast<std::uint8_t>(numbers_); }
+  /// The name of the n-th permit in Redis: the first half of the uuid, then its number. Redisson's permits have 16
+  /// random bytes.
+  using permit_id = std::array<char, 16>;
+  permit_id permit(std::uint8_t index) const noexcept;
   friend auto operator<=>(const owner_field&, const owner_field&) = default;
 
  private:
   const uuid* client_ = nullptr;
-  std::uint64_t number_ = 0;
+  std::uint64_t number() const noexcept { return numbers_ >> 8; }
+
+  // The first number and the amount are one word: each claim, each waiter and each release under way has a field.
+  std::uint64_t numbers_ = 0;
 };
 
 /// Makes owner fields, each for one hold.
 class owner_fields {
  public:
   explicit owner_fields(const uuid& client) : client_(std::make_shared<const uuid>(client)) {}
-  owner_field next() noexcept { return {*client_, ++last_}; }
+  owner_field next(std::uint8_t amount = 1) noexcept {
+    const auto number = last_ + 1;
+    last_ += amount;
+    return {*client_, number, amount};
+  }
   /// The uuid that the fields refer to. The client_state, which every claim keeps, keeps it alive.
   const std::shared_ptr<const uuid>& client() const noexcept { return client_; }
   std::string_view client_uuid() const noexcept { return client_->text(); }

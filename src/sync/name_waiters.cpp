@@ -168,7 +168,7 @@ void name::wake() noexcept {
 // hand-over. After 20 ms most holds are over, and the message of their own release has cost nothing. Of a kind that
 // does not bar, each message is most often about another hold: a force-unlock shows at the next renewal.
 void name::doubt_hold_here() {
-  if (auto* const held = barring_hold()) held->doubt(milliseconds(20));
+  if (auto* const held = live_hold()) held->doubt(milliseconds(20));
 }
 
 bool name::may_linger() const { return hand_over_.shared() && (held_here() || hand_over_.cools_down()); }
@@ -295,7 +295,7 @@ void name::send_attempt(acquisition& waiter) {
   auto& tries = waiter.seat.tries;
   const bool once = waiter.asks_once();
   // A repeated attempt keeps its field: if the first copy has run, Redis confirms that grant.
-  if (tries.field.empty()) tries.field = host_.fields.next();
+  if (tries.field.empty()) tries.field = host_.fields.next(request.amount);
   // The command's timeout is the rest of the caller's time.
   if (once) waiter.stop_alarm();
   // A multi_acquisition sends one command for all its lines, and answers with settled().

@@ -13,6 +13,7 @@
 #include <boost/asio/write.hpp>
 #include <chrono>
 #include <iterator>
+#include <list>
 #include <memory>
 #include <stdexcept>
 #include <utility>
@@ -58,13 +59,11 @@ void run_until(asio::io_context& io, Done done) {
 
 /// The renewal of the locks `first` and so many after it, of `n` from `from` on, as one command.
 std::string renewal_command(long from, long first, long count, long n, milliseconds ttl) {
-  std::vector<std::string> names;
+  std::list<detail::lock_keys> names;
   std::vector<detail::renewal> holds;
-  names.reserve(static_cast<std::size_t>(count));
   for (long i = 0; i < count; ++i) {
     const auto lock = from + (first + i) % n;
-    names.push_back(name_of(lock));
-    holds.push_back({names.back(), field_of(lock), {ttl}});
+    holds.push_back({&names.emplace_back(detail::plain_lock, name_of(lock)), field_of(lock), {ttl}});
   }
   std::string bytes;
   detail::plain_lock.renew.make(holds).append_to(bytes, false);

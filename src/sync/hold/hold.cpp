@@ -359,8 +359,9 @@ void hold::end_by_loss(errc reason) {
   for (auto* lease : leases_.all()) if_memory([&] { lease->tell_end(reason); });
   // Redis keeps a key a little longer than we trust it, and much longer when the answer to a renewal was lost.
   // A minority of several primaries may have a field that the majority denies. A field among others keeps the key from
-  // becoming free. In all these cases the field is released, though the hold is lost.
-  if (loss.expired || parts_.closed() || keys()->of.voted || packed_.shared)
+  // becoming free. Of several permits only some may be gone. In all these cases the field is released, though the hold
+  // is lost.
+  if (loss.expired || parts_.closed() || keys()->of.voted || packed_.shared || field().amount() > 1)
     if_memory([&] {
       parts_.freeing.release_in_background(*host_, keys(), field(), may_live, {},
                                            packed_.shared ? everywhere : on->may_be_at());

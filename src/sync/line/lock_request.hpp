@@ -21,6 +21,7 @@ struct lock_request {
   bool bound = false;  // the caller gave the owner, or it is bound to the task
   terms asked;
   wait_mode wait = wait_mode::forever;
+  std::uint8_t amount = 1;  // of permits, together or not at all
   /// A part of an any_acquisition. It never re-enters, and the any_acquisition reports for all parts.
   bool one_of_several = false;
   /// Redis has just said busy. A waiter that is the first of its line begins with the subscription.

@@ -79,7 +79,7 @@ void renewal_sender::send(node_id node, shares&& parts) {
       const auto& held = part->of;
       // max_hold may have ended while the share waited. The renewal then confirms the claim and does not prolong it.
       const auto ttl = holders_.wants_renewal(held, now) ? milliseconds(held.wanted.ttl) : ttl_that_never_raises;
-      script->asked.push_back({held.keys->lock, held.field, part->ttl_to_send(ttl, now, env_.settings.drift)});
+      script->asked.push_back({held.keys.get(), held.field, part->ttl_to_send(ttl, now, env_.settings.drift)});
       script->replicas = std::max<unsigned>(script->replicas, held.wanted.min_replicas);
       // One late script must not end a claim, so the share that can wait least decides.
       timeout = std::min(timeout, renewals_.timeout_of(*part, now));
@@ -145,7 +145,7 @@ void renewal_sender::wait_for_replicas(const batch& script, std::vector<std::siz
   auto valid = time_point::max();
   // The claim that ends first limits how long all of them wait for replicas.
   for (const auto i : granted) valid = std::min(valid, script.shares[i]->of.valid_until());
-  const std::string_view key = script.asked[granted.front()].lock;
+  const std::string_view key = script.asked[granted.front()].at->lock;
   const auto now = env_.now();
   auto done = [this, keep = std::static_pointer_cast<const batch>(script.shared_from_this()),
                granted = std::move(granted),

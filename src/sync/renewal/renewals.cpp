@@ -69,6 +69,7 @@ std::optional<node_id> renewals::ready() const noexcept {
 renewals::shares renewals::take(node_id node, time_point now) {
   auto& waiting = queues_[node].due;
   shares due;
+  std::size_t size = 0;
   nanoseconds shortest{};
   const auto take = [&](share& part) {
     const auto timeout = timeout_of(part, now);
@@ -77,14 +78,18 @@ renewals::shares renewals::take(node_id node, time_point now) {
     if (timeout < shortest / 2 || timeout > shortest * 2) return;
     // The first share makes the command and reads the answer for all. A plain lock and a fenced one have equal steps.
     if (!due.empty() && part.of.keys->of.renew != due.front()->of.keys->of.renew) return;
+    // A claim of several permits has an argument for each.
+    const std::size_t amount = part.of.field.amount();
+    if (!due.empty() && size + amount > batch_size) return;
     HOLDFAST_ASSERT(!in_flight(part) && guarded(part.of));
     if (!if_memory([&] { due.emplace_back(&part); })) return;  // the first needs none
+    size += amount;
     unschedule(part);
     part.stage = renewal_stage::in_flight;
   };
-  for (auto next = waiting.begin(); next != waiting.end() && due.size() < batch_size;) take(*next++);
+  for (auto next = waiting.begin(); next != waiting.end() && size < batch_size;) take(*next++);
   const auto soon = now + nanoseconds(due.front()->of.wanted.ttl) / 60;
-  for (auto* next = scheduled_.first_until(soon); next && due.size() < batch_size;) {
+  for (auto* next = scheduled_.first_until(soon); next && size < batch_size;) {
     auto& part = *std::exchange(next, scheduled_.next_until(*next, soon));
     // Its keys are far from the cache. They are fetched while this share is looked at.
     if (next) prefetch(*next->of.keys);

@@ -53,6 +53,7 @@ TEST_CASE("an answer shows a primary where a replica cannot give it") {
 }
 
 TEST_CASE("a call of many holds goes to the server of the first") {
-  const renewal both[] = {{"b", u1, {milliseconds(1)}}, {"c", u2, {milliseconds(1)}}};
+  const lock_keys b(plain_lock, "b"), c(plain_lock, "c");
+  const renewal both[] = {{&b, u1, {milliseconds(1)}}, {&c, u2, {milliseconds(1)}}};
   CHECK(call(script, {.holds = both}).key() == "b");
 }

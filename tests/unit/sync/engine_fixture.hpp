@@ -115,6 +115,7 @@ struct asking {
   lock_options options{};
   const detail::kind* kind = &detail::plain_lock;
   const void* coroutine = nullptr;
+  std::uint8_t amount = 1;
 };
 inline asking by(owner who, lock_options options = {}) { return {who, options}; }
 inline asking with(lock_options options) { return {std::nullopt, options}; }
@@ -403,6 +404,7 @@ class engine_fixture {
                            wait};
     if (wait == detail::lock_request::wait_mode::until_deadline) r.deadline = clock.now() + limit;
     r.coroutine = a.coroutine;
+    r.amount = a.amount;
     return r;
   }
   static detail::lock_handler answer_to(const lock_call& c) {

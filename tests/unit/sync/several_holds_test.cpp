@@ -20,6 +20,7 @@ const detail::kind& several() {
 }
 asking unbound() { return {{}, {}, &several()}; }
 asking as(owner who) { return {who, {}, &several()}; }
+asking want(std::uint8_t amount) { return {{}, {}, &several(), nullptr, amount}; }
 
 struct several_holds : engine_fixture {
   explicit several_holds(config c = without_turns()) : engine_fixture(std::move(c)) {}
@@ -140,6 +141,43 @@ TEST_CASE_METHOD(several_holds, "a call for several locks takes another hold in 
   grants();
   CHECK(all.granted());
   CHECK(heard().find("lock_order_broken") == std::string::npos);
+}
+
+TEST_CASE_METHOD(several_holds, "a hold of several has one field with as many numbers") {
+  const auto three = hold("a", want(3)), one = hold("a", want(1));
+  CHECK(last_sent() == "acquire(a; 30000, #4)");
+  CHECK(three.value()->of->field().amount() == 3);
+  CHECK(one.value()->of->field().amount() == 1);
+}
+
+TEST_CASE_METHOD(several_holds, "a hold of several of which one is gone gives back the others, and is lost") {
+  const std::uint8_t amount = GENERATE(1, 3);
+  const auto mine = hold("a", want(amount));
+  advance(10s);
+  confirms_nothing();
+  CHECK(state(mine) == lease_state::lost);
+  CHECK(sent("release") == (amount == 3 ? 1 : 0));
+}
+
+TEST_CASE_METHOD(several_holds, "a script renews a hundred of them") {
+  const auto first = hold("a", want(50)), second = hold("a", want(50)), third = hold("a", want(1));
+  const auto before = server.count();
+  advance(10s);
+  CHECK(sent("renew") == 2);
+  CHECK(server.sent(before).keys().size() == 2);
+}
+
+TEST_CASE_METHOD(several_turns, "a claim is passed to a waiter that wants as many, and to no other") {
+  const std::uint8_t wanted = GENERATE(2, 3);
+  const auto mine = lock("a", want(2));
+  const auto waiting = lock("a", want(wanted));
+  grants();
+  busy(30s);
+  acknowledges("a");
+  busy(30s);
+  unlock(mine);
+  CHECK(waiting.granted() == (wanted == 2));
+  CHECK(sent("release") == (wanted == 2 ? 0 : 1));
 }
 
 TEST_CASE_METHOD(several_turns, "each hold is passed to the next waiter within a turn of its own") {

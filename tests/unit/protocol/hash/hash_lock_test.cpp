@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // What the kinds send whose lock is a hash.
 #include <chrono>
+#include <list>
 #include <utility>
 
 #include "lua_scripts.hpp"
@@ -14,7 +15,7 @@ using holdfast::detail::call;
 
 namespace {
 
-const lock_keys a(plain_lock, "a");
+const lock_keys a(plain_lock, "a"), b(plain_lock, "b"), c(plain_lock, "c");
 
 }  // namespace
 
@@ -35,7 +36,7 @@ TEST_CASE("names of any bytes stay as they are") {
 }
 
 TEST_CASE("each call uses the script of its name") {
-  const renewal one{"a", u1, {1s}};
+  const renewal one{&a, u1, {1s}};
   const std::vector<std::pair<call, lua::script_text>> all{
       {plain_lock.acquire.make(a, 1s, u1), lua::acquire},
       {plain_lock.set_hold_count.make(a, {1s}, u1, 2), lua::set_hold_count},
@@ -58,19 +59,18 @@ TEST_CASE("set_hold_count sends the TTL and the field and the absolute count") {
 }
 
 TEST_CASE("renew sends all keys and then all TTLs and then all fields") {
-  const std::vector<renewal> holds{{"a", u1, {1s}}, {"b", u2, {24h}}, {"c", u3, {1ms}}};
+  const std::vector<renewal> holds{{&a, u1, {1s}}, {&b, u2, {24h}}, {&c, u3, {1ms}}};
   CHECK(operands(plain_lock.renew.make(holds)) ==
         words{"3", "a", "b", "c", "1000", "86400000", "1", "u:1", "u:2", "u:3"});
 }
 
 TEST_CASE("a hundred renewals make one whole command") {
-  std::vector<std::string> names;
-  for (int i = 0; i < 100; ++i) {
-    names.push_back("n" + std::to_string(i));
-  }
+  std::list<lock_keys> names;
   std::vector<renewal> holds;
   for (int i = 0; i < 100; ++i)
-    holds.push_back({names[i], owner_field(some_client, static_cast<std::uint64_t>(i) + 1), {30s}});
+    holds.push_back({&names.emplace_back(plain_lock, "n" + std::to_string(i)),
+                     owner_field(some_client, static_cast<std::uint64_t>(i) + 1),
+                     {30s}});
   const auto sent = operands(plain_lock.renew.make(holds));
   REQUIRE(sent.size() == 301);
   CHECK(sent[0] == "100");
@@ -86,7 +86,7 @@ TEST_CASE("release sends the key, and as arguments the word and the channel and 
 TEST_CASE("a TTL of its own for a key that has none is sent last, where it is more") {
   CHECK(operands(plain_lock.set_hold_count.make(a, {1s, 2s}, u1, 2)) == words{"1", "a", "1000", "u:1", "2", "2000"});
   CHECK(operands(plain_lock.set_hold_count.make(a, {1s, 1s}, u1, 2)) == words{"1", "a", "1000", "u:1", "2"});
-  const std::vector<renewal> holds{{"a", u1, {1s}}, {"b", u2, {2s, 3s}}};
+  const std::vector<renewal> holds{{&a, u1, {1s}}, {&b, u2, {2s, 3s}}};
   CHECK(operands(plain_lock.renew.make(holds)) == words{"2", "a", "b", "1000", "2000", "u:1", "u:2", "1000", "3000"});
 }
 

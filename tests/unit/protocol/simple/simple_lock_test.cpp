@@ -13,7 +13,7 @@ using detail::simple_lock;
 
 namespace {
 
-const detail::lock_keys a(simple_lock, "a");
+const detail::lock_keys a(simple_lock, "a"), b(simple_lock, "b");
 
 struct simple_fixture : engine_fixture {
   using engine_fixture::engine_fixture;
@@ -38,7 +38,7 @@ TEST_CASE("a simple lock is one key, and a channel of its own") {
 }
 
 TEST_CASE("a simple lock's calls have the operands of their scripts") {
-  const std::vector<detail::renewal> holds{{"a", u1, {1s}}, {"b", u2, {2s, 3s}}};
+  const std::vector<detail::renewal> holds{{&a, u1, {1s}}, {&b, u2, {2s, 3s}}};
   CHECK(by_digest(simple_lock.first_acquire.make(a, 30s, u1)) == words{"SET", "a", "u:1", "NX", "PX", "30000"});
   CHECK(by_digest(simple_lock.acquire.make(a, 30s, u1)) ==
         words{"EVALSHA", std::string(detail::lua::simple_acquire.sha1), "1", "a", "30000", "u:1"});
