@@ -66,7 +66,9 @@ asio::awaitable<std::optional<lease>> mutex::try_lock_for(milliseconds wait, loc
 
 asio::awaitable<bool> mutex::force_unlock() const {
   return ask<bool>(core_, keys_, [](engine& engine, const shared_keys& keys, auto done) {
-    engine.force_unlock(keys, std::move(done));
+    engine.force_unlock(keys, [done = std::move(done)](detail::answer<unsigned>&& broken) {
+      done({std::move(broken.failed), broken.value > 0});
+    });
   });
 }
 

@@ -39,7 +39,9 @@ call&& call::with_token_ttl(milliseconds ttl) && noexcept {
 bool call::shows_primary(const redis::reply& reply) const noexcept {
   if (reply.is_error() || !recipe_) return false;
   // An acquire that finds the lock taken has written nothing, so a replica could have answered it.
-  const bool busy = reply.type == redis::reply::kind::integer;
+  using kind = redis::reply::kind;
+  const auto& state = reply.type == kind::array && !reply.elements.empty() ? reply.elements.front() : reply;
+  const bool busy = state.type == kind::integer && (&state == &reply || state.integer <= 0);
   return recipe_->does == effect::writes || (recipe_->does == effect::takes && !busy);
 }
 

@@ -7,10 +7,7 @@ namespace holdfast::detail {
 namespace {
 
 // Byte for byte as Redisson: it looks only for an opening brace, and does not check for a complete hash tag.
-key_parts beside(std::string_view stem, std::string_view lock) {
-  const bool tagged = lock.find('{') != std::string_view::npos;
-  return {stem, tagged ? ":" : ":{", lock, tagged ? "" : "}"};
-}
+bool is_tagged(std::string_view lock) { return lock.find('{') != std::string_view::npos; }
 
 std::string joined(const key_parts& all) {
   std::string text;
@@ -19,6 +16,16 @@ std::string joined(const key_parts& all) {
 }
 
 }  // namespace
+
+key_parts beside(std::string_view stem, std::string_view lock) {
+  const bool tagged = is_tagged(lock);
+  return {stem, tagged ? ":" : ":{", lock, tagged ? "" : "}"};
+}
+
+key_parts below(std::string_view lock, std::string_view suffix) {
+  const bool tagged = is_tagged(lock);
+  return {tagged ? "" : "{", lock, tagged ? ":" : "}:", suffix};
+}
 
 key_parts channel_parts(const lock_keys& keys) { return beside(keys.of.layout.channel, keys.lock); }
 key_parts token_parts(const lock_keys& keys) { return beside(keys.of.layout.token, keys.lock); }

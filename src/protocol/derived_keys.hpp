@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <string>
+#include <string_view>
 
 #include <holdfast/export.hpp>
 
@@ -11,6 +12,10 @@
 namespace holdfast::detail {
 
 // Redisson's scheme: stem:{N}, or stem:N if N has an opening brace. So all names are in the slot of N.
+/// stem:{N}
+key_parts beside(std::string_view stem, std::string_view lock);
+/// {N}:suffix, or N:suffix if N has an opening brace
+key_parts below(std::string_view lock, std::string_view suffix);
 key_parts channel_parts(const lock_keys&);
 key_parts token_parts(const lock_keys&);
 /// Made for each use and never kept, because there may be a million names.

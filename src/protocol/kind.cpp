@@ -6,9 +6,12 @@ namespace {
 
 std::optional<failure> why_withheld(const redis::outcome& outcome) {
   // A script that has freed a lock does not fail when PUBLISH is refused. It returns the refusal's text instead of a
-  // number.
-  if (outcome.error || outcome.reply.type != redis::reply::kind::string) return std::nullopt;
-  auto why = classify(outcome.reply.text);
+  // number. A script that returns permits has this number behind theirs.
+  using kind = redis::reply::kind;
+  const auto& reply = outcome.reply;
+  const auto& told = reply.type == kind::array && !reply.elements.empty() ? reply.elements.back() : reply;
+  if (outcome.error || told.type != kind::string) return std::nullopt;
+  auto why = classify(told.text);
   why.detail.insert(0, "a release is not published: ");
   return why;
 }

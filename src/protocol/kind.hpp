@@ -36,6 +36,7 @@ namespace holdfast::detail {
 ///   voted      client: one server or several; line: short attempts,    no; red_lock: yes         no; red_lock: yes
 ///              and votes of a minority given back; a lost hold: the
 ///              same
+///   looks      line: pause of a waiter that keeps newcomers out        no                        no
 ///   polls      line: ask again soon; turns: leave the lock free        no                        20 ms to 250 ms
 ///   layout     registry: one line                                      one for both              its own
 ///
@@ -75,8 +76,18 @@ struct kind {
     milliseconds first, longest;
   } polls;
 
+  /// The longest pause between two questions of a waiter that stands (see acquire_party).
+  milliseconds looks;
+
   // Steps
   step<acquire_answer, milliseconds, const owner_field&> acquire;
+  /// An acquire for a party: several waiters, each with a field of its own. The first so many get theirs. `stands`: if
+  /// none of them does, acquires with other fields get nothing until the first one has what it wants, or its field is
+  /// released. That state ends by itself a little after `looks`. Null: the kind has none, and uses `acquire`.
+  struct {
+    call (*make)(const lock_keys&, milliseconds, std::span<const owner_field>, bool stands);
+    answer<acquire_answer> (*read)(const redis::outcome&, std::size_t sent);
+  } acquire_party;
   /// A cheaper acquire for a field that was never sent. It returns no TTL of a busy lock, and does not recognise its
   /// own field. Null: the kind has none.
   step<acquire_answer, milliseconds, const owner_field&> first_acquire;
@@ -102,8 +113,10 @@ struct kind {
     bool operator==(const renewal_step&) const = default;
   } renew;
   step<release_answer, const owner_field&> release;
-  /// True: there was a hold.
-  step<bool> force_release;
+  /// How many holds were broken.
+  step<unsigned> force_release;
+  /// Of a semaphore: sets the number of permits. Null: another kind.
+  step<bool, std::uint32_t> set_permits;
 
   // Questions, which change nothing
   step<bool> exists;
@@ -114,6 +127,7 @@ struct kind {
     answer<unsigned> (*read)(const redis::outcome&, const owner_field&);
   } count;
   step<std::optional<std::uint64_t>> last_token;  // of a fenced kind
+  step<semaphore_state> semaphore;                // of a semaphore
 };
 
 /// Redisson's RLock.

@@ -61,6 +61,11 @@ answer<acquire_answer> read_busy_of_holder(const reply& reply) {
   return value(acquire_answer{.type = kind::busy, .holder_ttl = ttl, .barging = true});
 }
 
+/// Empty for -1: nothing ends.
+std::optional<milliseconds> time_left(long long number) {
+  return number < 0 ? std::nullopt : std::optional(milliseconds(std::min(number, longest_busy_ttl)));
+}
+
 /// A decimal number of at most `digits` digits.
 std::optional<std::uint64_t> read_decimal(const reply& reply, std::size_t digits) {
   const bool number = reply.type == reply::kind::string && !reply.text.empty() && reply.text.size() <= digits &&
@@ -177,8 +182,55 @@ answer<release_answer> read_release(const reply& reply) {
   return value(release_answer(reply.integer));
 }
 
-answer<bool> read_force_release(const reply& reply) {
-  return reply.type == reply::kind::string ? value(true) : read_flag(reply);
+answer<unsigned> read_force_release(const reply& reply) {
+  if (reply.type == reply::kind::string) return value(1U);
+  auto flag = read_flag(reply);
+  return {std::move(flag.failed), flag.value ? 1U : 0U};
+}
+
+answer<acquire_answer> read_permits(const reply& reply, std::size_t sent) {
+  using kind = acquire_answer::kind;
+  const bool pair = reply.type == reply::kind::array && reply.elements.size() == 2 && is_integer(reply.elements[0]) &&
+                    is_integer(reply.elements[1]);
+  if (!pair) return unexpected<acquire_answer>(reply);
+  const auto state = reply.elements[0].integer, number = reply.elements[1].integer;
+  if (state > 0 && static_cast<unsigned long long>(state) <= sent)
+    return value(acquire_answer{.served = static_cast<std::uint8_t>(state)});
+  // The permits are out, or somebody else's door is closed.
+  const auto least = state == 0 ? -1 : 0;
+  if (state < -1 || state > 0 || number < least) return unexpected<acquire_answer>(reply);
+  return value(acquire_answer{.type = kind::busy, .holder_ttl = time_left(number)});
+}
+
+answer<release_answer> read_permits_release(const reply& reply) {
+  if (is_nil(reply)) return value(release_answer());
+  const auto answer = read_permits_number(reply);
+  if (answer.failed || answer.value < 1) return unexpected<release_answer>(reply);
+  return read_release(reply.elements[1]);
+}
+
+answer<long long> read_permits_number(const reply& reply) {
+  const bool whole = reply.type == reply::kind::array && reply.elements.size() == 2 && is_integer(reply.elements[0]);
+  if (!whole || read_release(reply.elements[1]).failed || is_nil(reply.elements[1]))
+    return unexpected<long long>(reply);
+  return value(reply.elements[0].integer);
+}
+
+answer<semaphore_state> read_semaphore(const reply& reply) {
+  const auto fits = [&] {
+    if (reply.type != reply::kind::array || reply.elements.size() != 5) return false;
+    for (const auto number : {0, 1, 2, 4})
+      if (!is_integer(reply.elements[number])) return false;
+    return reply.elements[3].type == reply::kind::string && reply.elements[1].integer >= 0 &&
+           reply.elements[2].integer >= -1 && !read_flag(reply.elements[4]).failed;
+  };
+  if (!fits()) return unexpected<semaphore_state>(reply);
+  const auto& of = reply.elements;
+  return value(semaphore_state{.left = of[0].integer,
+                               .out = static_cast<unsigned long long>(of[1].integer),
+                               .next = time_left(of[2].integer),
+                               .first = of[3].text,
+                               .held = of[4].integer == 1});
 }
 
 answer<unsigned> read_count(const reply& reply) {

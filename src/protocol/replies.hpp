@@ -30,6 +30,7 @@ struct acquire_answer {
   std::optional<milliseconds> holder_ttl{};  // busy: empty if the answer has no TTL
   std::optional<std::uint64_t> token{};      // of a fenced hold
   std::uint16_t spare_tokens = 0;            // the tokens after it, for later holds of the same claim
+  std::uint8_t served = 1;                   // acquired: of the waiters of a party, so many
   bool barging = false;                      // busy: the holder is no holdfast client, so it takes no turns
   /// Busy, but some of several primaries have granted the lock: perhaps it is free. The value is the response time
   /// of the slowest primary.
@@ -59,6 +60,14 @@ enum class renewal_answer : unsigned char {
   denied,  // the key is gone, or another owner's
   shared,  // the hash has several fields: it is another kind of lock as well, or data
 };
+/// The state of a semaphore.
+struct semaphore_state {
+  long long left = 0;  // negative: more permits are out than the semaphore has by now
+  unsigned long long out = 0;
+  std::optional<milliseconds> next{};  // the time until the next permit ends; empty: none is out
+  std::string first;                   // the id of that permit
+  bool held = false;                   // the permit of the question is out
+};
 struct holder_answer {
   std::string field;
   unsigned count;
@@ -75,11 +84,15 @@ answer<acquire_answer> read_set(const redis::reply&);                           
 answer<bool> read_flag(const redis::reply&);                                            // 1 or 0
 answer<std::vector<renewal_answer>> read_renew(const redis::reply&, std::size_t sent);  // one for each hold
 answer<release_answer> read_release(const redis::reply&);
-answer<bool> read_force_release(const redis::reply&);                   // true: a hold was broken
-answer<std::optional<holder_answer>> read_holder(const redis::reply&);  // empty: free
-answer<unsigned> read_count(const redis::reply&);                       // of HGET: nil is 0
-answer<std::optional<std::uint64_t>> read_token(const redis::reply&);   // of GET: nil is empty
-answer<std::optional<milliseconds>> read_ttl(const redis::reply&);      // of PTTL: -2 nothing, -1 milliseconds::max()
+answer<unsigned> read_force_release(const redis::reply&);                    // how many holds were broken
+answer<std::optional<holder_answer>> read_holder(const redis::reply&);       // empty: free
+answer<unsigned> read_count(const redis::reply&);                            // of HGET: nil is 0
+answer<acquire_answer> read_permits(const redis::reply&, std::size_t sent);  // of a party
+answer<release_answer> read_permits_release(const redis::reply&);
+answer<long long> read_permits_number(const redis::reply&);  // left, or broken
+answer<semaphore_state> read_semaphore(const redis::reply&);
+answer<std::optional<std::uint64_t>> read_token(const redis::reply&);  // of GET: nil is empty
+answer<std::optional<milliseconds>> read_ttl(const redis::reply&);     // of PTTL: -2 nothing, -1 milliseconds::max()
 
 /// NOSCRIPT: the server does not know the digest.
 bool is_unknown_script(const redis::reply&) noexcept;

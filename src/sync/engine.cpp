@@ -158,7 +158,7 @@ cancellable_ptr engine::when_ended(const std::shared_ptr<lease_record>& record, 
   return std::make_shared<end_watch>(record, record->add_listener(std::move(listener)));
 }
 
-void engine::force_unlock(const shared_keys& keys, answer_handler<bool> done) {
+void engine::force_unlock(const shared_keys& keys, answer_handler<unsigned> done) {
   if (closed()) return done({failure{errc::shutting_down, {}}});
   // The second copy finds nothing if the first one has done the work. Only the number of copies tells that apart from a
   // free lock.
@@ -173,10 +173,27 @@ void engine::force_unlock(const shared_keys& keys, answer_handler<bool> done) {
     if (reply.failed) return done(std::move(reply));
     env_.note_withheld_message(outcome);
     // Waiters and holders of this client are notified directly, whether PUBLISH was allowed or not.
-    registry_.forced(*keys, reply.value);
-    if (*copies > 1 && !reply.value)
+    registry_.forced(*keys, reply.value > 0);
+    if (*copies > 1 && reply.value == 0)
       return done({failure{errc::unconfirmed, "the first answer was lost, and the second found no hold"}});
     done(std::move(reply));
+  };
+  ask_twice(env_, env_.settings.command_timeout, std::move(send), std::move(answered));
+}
+
+// The number is absolute, so a second copy changes nothing.
+void engine::set_permits(const shared_keys& keys, std::uint32_t permits, done_handler done) {
+  if (closed()) return done(failure{errc::shutting_down, {}});
+  auto send = [this, keys, permits](time_point end, topology::handler then) {
+    send_until(env_, end, keys->of.set_permits.make(*keys, permits), urgency::refusable, std::move(then));
+  };
+  auto answered = [this, keys,
+                   done = calls_.until_closed(errc::shutting_down, std::move(done))](const outcome& outcome) {
+    auto reply = keys->of.set_permits.read(outcome);
+    if (reply.failed) return done(reply.failed);
+    env_.note_withheld_message(outcome);
+    registry_.may_be_free(*keys);
+    done(std::nullopt);
   };
   ask_twice(env_, env_.settings.command_timeout, std::move(send), std::move(answered));
 }

@@ -56,7 +56,10 @@ class engine final {
   /// after a release. A cancelled listener gets operation_aborted.
   cancellable_ptr when_ended(const std::shared_ptr<lease_record>& record, lease_record::end_listener listener);
 
-  void force_unlock(const shared_keys& keys, answer_handler<bool> done);
+  /// Returns how many holds were broken.
+  void force_unlock(const shared_keys& keys, answer_handler<unsigned> done);
+  /// Sets the number of permits of a semaphore.
+  void set_permits(const shared_keys& keys, std::uint32_t permits, done_handler done);
   void hold_count(const shared_keys& keys, owner_id owner, answer_handler<unsigned> done);
   /// Returns the run of the server that has this name (topology::run_of). Waits for a connection, for `wait` at most,
   /// then fails with unreachable.

@@ -153,6 +153,10 @@ void registry::forced(const lock_keys& keys, bool was_held) {
   if (auto* const found = find(keys)) found->forced(was_held);
 }
 
+void registry::may_be_free(const lock_keys& keys) {
+  if (auto* const found = find(keys)) found->wake();
+}
+
 bool registry::held_since(const lock_keys& keys, time_point since) {
   auto* const found = find(keys);
   // Only a hold without owner can make its own task wait: with an owner the call would be nested.

@@ -54,6 +54,8 @@ class registry final : public multi_key_host, private name_host {
   void lost_redis();
   /// force_unlock() of this client was answered.
   void forced(const lock_keys& keys, bool was_held);
+  /// Another holder may have room now.
+  void may_be_free(const lock_keys& keys);
   std::string_view client_id() const noexcept { return fields.client_uuid(); }
   bool idle() const noexcept { return names_.empty() && asking_.empty(); }
 

@@ -327,7 +327,7 @@ void actor::feed(const record_ptr& lease) {
 void actor::force_unlock(const detail::shared_keys& name) {
   begin("force_unlock", name->name);
   const auto call = w_.judge.begin(client_, "force_unlock " + name->name);
-  client_.locks().force_unlock(name, [self = shared_from_this(), call](const detail::answer<bool>& answer) {
+  client_.locks().force_unlock(name, [self = shared_from_this(), call](const detail::answer<unsigned>& answer) {
     self->w_.judge.answered(call);
     const auto outcome = outcome_of("force_unlock", answer.failed, "answered");
     self->w_.met.hit(outcome);

@@ -121,8 +121,10 @@ constexpr kind hash_lock(std::int64_t tokens) {
           .tokens = tokens,
           .voted = false,
           .polls = {},
+          .looks = {},
           .acquire = fenced ? decltype(kind::acquire){acquire_fenced, read_outcome<read_acquire_fenced>}
                             : decltype(kind::acquire){script_steps::acquire<lua::acquire>, read_outcome<read_acquire>},
+          .acquire_party = {},
           .first_acquire = {},
           .acquire_any = fenced ? decltype(kind::acquire_any){acquire_any_fenced, read_outcome<read_acquire_any_fenced>}
                                 : decltype(kind::acquire_any){script_steps::acquire_any<lua::acquire_any>,
@@ -134,11 +136,13 @@ constexpr kind hash_lock(std::int64_t tokens) {
           .renew = {script_steps::renew<lua::renew>, script_steps::renew_one<lua::renew>, read_outcome<read_renew>},
           .release = {script_steps::release<lua::release>, read_outcome<read_release>},
           .force_release = {script_steps::force_release<lua::force_release>, read_outcome<read_force_release>},
+          .set_permits = {},
           .exists = {operands::exists, read_outcome<read_flag>},
           .ttl = {operands::ttl, read_outcome<read_ttl>},
           .holder = {script_steps::holder<lua::holder>, read_outcome<read_holder>},
           .count = {count, read_count_of},
-          .last_token = {last_token, read_outcome<read_token>}};
+          .last_token = {last_token, read_outcome<read_token>},
+          .semaphore = {}};
 }
 
 }  // namespace

@@ -55,7 +55,9 @@ constexpr kind row{
     .tokens = 0,
     .voted = false,
     .polls = {.first = milliseconds(20), .longest = milliseconds(250)},
+    .looks = {},
     .acquire = {script_steps::acquire<lua::simple_acquire>, read_outcome<read_acquire>},
+    .acquire_party = {},
     .first_acquire = {set, read_outcome<read_set>},
     .acquire_any = {script_steps::acquire_any<lua::simple_acquire_any>, read_outcome<read_acquire_any>},
     .acquire_all = {script_steps::acquire_all<lua::simple_acquire_all>, read_outcome<read_acquire_all>},
@@ -64,11 +66,13 @@ constexpr kind row{
               read_outcome<read_renew>},
     .release = {script_steps::release<lua::simple_release>, read_outcome<read_release>},
     .force_release = {script_steps::force_release<lua::simple_force_release>, read_outcome<read_force_release>},
+    .set_permits = {},
     .exists = {operands::exists, read_outcome<read_flag>},
     .ttl = {operands::ttl, read_outcome<read_ttl>},
     .holder = {script_steps::holder<lua::simple_holder>, read_outcome<read_holder>},
     .count = {count, read_count_of},
-    .last_token = {}};
+    .last_token = {},
+    .semaphore = {}};
 
 }  // namespace
 }  // namespace simple_lock_steps

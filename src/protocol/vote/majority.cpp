@@ -120,12 +120,12 @@ answer<release_answer> by_majority::release(const redis::outcome& outcome) {
   return decided(outcome, vote_of::release, without_number, release_answer());
 }
 
-answer<bool> by_majority::force_release(const redis::outcome& outcome) {
+answer<unsigned> by_majority::force_release(const redis::outcome& outcome) {
   const auto any = [&](const vote_count& count) {
     const auto broken = values(*outcome.of_each, count, read_force_release);
-    return std::find(broken.begin(), broken.end(), true) != broken.end();
+    return *std::max_element(broken.begin(), broken.end());
   };
-  return decided<bool>(outcome, vote_of::force_release, any, false);
+  return decided<unsigned>(outcome, vote_of::force_release, any, 0U);
 }
 
 answer<bool> by_majority::exists(const redis::outcome& outcome) { return flag(outcome, vote_of::flag); }

@@ -12,7 +12,7 @@ answer<acquire_answer> acquire(const redis::outcome& outcome);
 answer<bool> set_hold_count(const redis::outcome& outcome);
 answer<std::vector<renewal_answer>> renew(const redis::outcome& outcome, std::size_t sent);
 answer<release_answer> release(const redis::outcome& outcome);
-answer<bool> force_release(const redis::outcome& outcome);
+answer<unsigned> force_release(const redis::outcome& outcome);
 answer<bool> exists(const redis::outcome& outcome);
 answer<std::optional<milliseconds>> ttl(const redis::outcome& outcome);
 answer<std::optional<holder_answer>> holder(const redis::outcome& outcome);

@@ -47,6 +47,10 @@ void questions::remaining_ttl(const shared_keys& keys, answer_handler<std::optio
   ask(keys, keys->of.ttl.make, keys->of.ttl.read, std::move(done));
 }
 
+void questions::semaphore(const shared_keys& keys, answer_handler<semaphore_state> done) const {
+  ask(keys, keys->of.semaphore.make, keys->of.semaphore.read, std::move(done));
+}
+
 void questions::last_token(const shared_keys& keys, answer_handler<std::optional<std::uint64_t>> done) const {
   // Other kinds have no counter, so no command is needed.
   if (!keys->of.fenced()) return done({});
