@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -205,11 +206,18 @@ class name final : public line_place,
   void or_not_done(Step step);
   void follow(const line_action& action);
   void send_attempt(acquisition& waiter);
+  std::span<const owner_field> gather_party(acquisition& first);
+  struct served_waiter {
+    std::shared_ptr<acquisition> caller;
+    std::shared_ptr<lease_record> lease;
+  };
+  std::vector<served_waiter> settle_party(const std::vector<owner_field>& party, const attempt& attempt);
   void wait_for_replicas(acquisition& waiter, const attempt& attempt);
   void grant(acquisition& waiter, const attempt& answer);
   lock_answer answer_of_silence(const acquisition& waiter) const;
   std::shared_ptr<acquisition> take_out(acquisition& waiter, bool served);
   void finish(acquisition& waiter, lock_answer&& answer);
+  static void tell(acquisition& leaver, lock_answer&& answer);
 
   // The turns of this client.
   bool held_here() const;

@@ -2,8 +2,10 @@
 // The waiters of a name: their events go to the rules of the line, and the actions of the rules are performed here.
 #include <algorithm>
 #include <new>
+#include <span>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/assert.hpp"
 #include "base/if_memory.hpp"
@@ -81,9 +83,46 @@ void name::attempt_answered(acquisition& waiter, const outcome& outcome) {
   const visit here(*this);
   const auto& tries = waiter.seat.tries;
   if (first_asks().refuses_first_try(tries, outcome)) return act(line_->rules.first_try_refused(conditions()));
-  auto reply = first_asks().read(waiter.keys->of, tries, outcome);
-  on_attempt(waiter,
-             {std::move(reply), !outcome.error, outcome.sent, outcome.yes, outcome.may_have_run, outcome.server});
+  const auto party = std::exchange(line_->party, {});
+  auto reply = first_asks().read(waiter.keys->of, tries, outcome, std::max<std::size_t>(party.size(), 1));
+  const attempt answer{std::move(reply), !outcome.error,       outcome.sent,
+                       outcome.yes,      outcome.may_have_run, outcome.server};
+  // The end of the first lets the next waiter ask, so the others of its party leave the line before it.
+  auto served = settle_party(party, answer);
+  each_step step;
+  step([&] { on_attempt(waiter, answer); });
+  for (auto& [caller, lease] : served) step([&] { tell(*caller, {{}, std::move(lease)}); });
+  step.rethrow();
+}
+
+// A member whose field may have been granted keeps it, and asks again with it when it is the first. The same holds
+// where memory is short. A member that has left meanwhile has released its field. A copy of the command may have run
+// since, so the field is released once more.
+std::vector<name::served_waiter> name::settle_party(const std::vector<owner_field>& party, const attempt& attempt) {
+  std::vector<served_waiter> served;
+  const auto& reply = attempt.reply;
+  if (party.empty() || (reply.failed && reply.failed->may_have_run)) return served;
+  const bool acquired = !reply.failed && reply.value.type == acquire_answer::kind::acquired;
+  const std::size_t granted = acquired ? reply.value.served : 0;
+  if_memory([&] {
+    const auto members = line_->waiters_of(party);
+    served.reserve(granted);
+    for (std::size_t n = 1; n < party.size(); ++n) {
+      auto* const member = members[n];
+      if (n >= granted) {
+        if (member) member->seat.tries.unanswered = 0;
+      } else if (!member) {
+        give_back(party[n], line_->first().request.asked.ttl, {}, everywhere);
+      } else if (line_->rules.is_of_use(attempt, member->request, env().now())) {
+        auto lease = hold_for(member->request, member->keys, party[n], attempt, env().now());
+        // The field belongs to the hold from here on.
+        member->seat.tries.unanswered = 0;
+        member->seat.tries.field.clear();
+        served.push_back({take_out(*member, true), std::move(lease)});
+      }
+    }
+  });
+  return served;
 }
 
 void name::settled(acquisition& waiter, const attempt& attempt) {
@@ -304,10 +343,33 @@ void name::send_attempt(acquisition& waiter) {
   // A silent primary must not delay a vote that the others can decide.
   if (waiter.keys->of.voted) timeout = std::min(timeout, vote_budget(env().settings, request.asked.ttl));
   or_not_done([&] {
-    auto command = first_asks().attempt_of(*waiter.keys, request, tries);
+    auto command = first_asks().attempt_of(*waiter.keys, request, tries, gather_party(waiter));
     waiter.send(env(), std::move(command).with_token_ttl(env().settings.token_ttl),
                 {.timeout = timeout, .rank = once ? urgency::refusable : urgency::awaited, .waits_for_reply = !once});
   });
+}
+
+// The fields of the others are unanswered from now on: each is given back if its waiter leaves before the answer.
+// Without memory for more of them the party is smaller.
+std::span<const owner_field> name::gather_party(acquisition& first) {
+  const auto& own = first.seat.tries.field;
+  auto& party = line_->party;
+  party.clear();
+  if (!first.keys->of.acquire_party.make || first.asks_once()) return {&own, 1};
+  std::size_t amount = first.request.amount;
+  if_memory([&] {
+    line_->each_behind_first([&](acquisition& next) {
+      auto& tries = next.seat.tries;
+      if (!first_asks().goes_along(first.request, next.request, tries, amount)) return false;
+      if (party.empty()) party.push_back(own);
+      if (tries.field.empty()) tries.field = host_.fields.next(next.request.amount);
+      party.push_back(tries.field);
+      tries.unanswered = 1;
+      amount += next.request.amount;
+      return true;
+    });
+  });
+  return party.empty() ? std::span(&own, 1) : std::span<const owner_field>(party);
 }
 
 void name::wait_for_replicas(acquisition& waiter, const attempt& attempt) {
@@ -357,13 +419,17 @@ std::shared_ptr<acquisition> name::take_out(acquisition& waiter, bool served) {
 // The caller is answered last: its handler may want the lock again.
 void name::finish(acquisition& waiter, lock_answer&& answer) {
   const auto leaver = take_out(waiter, answer.value != nullptr);
-  leaver->answer(std::move(answer), [&](const lock_answer& result) {
+  tell(*leaver, std::move(answer));
+}
+
+void name::tell(acquisition& leaver, lock_answer&& answer) {
+  leaver.answer(std::move(answer), [&](const lock_answer& result) {
     auto event =
         result.value
             ? event_of(event_kind::acquired, *result.value->of, result.value->of->granted_at)
             : hold_event{
-                  {.kind = end_of_call(result.failed), .name = leaver->keys->name, .lock_kind = leaver->keys->of.name}};
-    event.content.waiters = leaver->seat.ahead;
+                  {.kind = end_of_call(result.failed), .name = leaver.keys->name, .lock_kind = leaver.keys->of.name}};
+    event.content.waiters = leaver.seat.ahead;
     return event;
   });
 }

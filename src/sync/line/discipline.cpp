@@ -6,23 +6,36 @@
 namespace holdfast::detail {
 namespace {
 
+/// A script has an argument for each permit.
+constexpr std::size_t most_in_party = 100;
+
 class first_asks_alone final : public discipline {
  public:
   bool asks(std::size_t place) const noexcept override { return place == 0; }
   std::size_t served_at_once(std::size_t) const noexcept override { return 1; }
   std::string channel(const lock_keys& keys) const override { return channel_of(keys); }
-  call attempt_of(const lock_keys& keys, const lock_request& request, const attempts& tries) const override {
-    return step_of(keys.of, tries).make(keys, request.asked.ttl, tries.field);
+  // A grant for replicas waits for them alone. A field that may have been granted stays with its own waiter.
+  bool goes_along(const lock_request& first, const lock_request& next, const attempts& tries,
+                  std::size_t amount) const noexcept override {
+    const bool same =
+        next.asked.ttl == first.asked.ttl && first.asked.min_replicas == 0 && next.asked.min_replicas == 0;
+    return same && !next.whole && tries.unanswered == 0 && !tries.stands && amount + next.amount <= most_in_party;
   }
-  answer<acquire_answer> read(const kind& row, const attempts& tries, const redis::outcome& outcome) const override {
-    return step_of(row, tries).read(outcome);
+  call attempt_of(const lock_keys& keys, const lock_request& request, const attempts& tries,
+                  std::span<const owner_field> party) const override {
+    if (keys.of.acquire_party.make) return keys.of.acquire_party.make(keys, request.asked.ttl, party, tries.stands);
+    return step_of(keys.of, tries).make(keys, request.asked.ttl, party.front());
+  }
+  answer<acquire_answer> read(const kind& row, const attempts& tries, const redis::outcome& outcome,
+                              std::size_t party) const override {
+    return row.acquire_party.read ? row.acquire_party.read(outcome, party) : step_of(row, tries).read(outcome);
   }
   bool refuses_first_try(const attempts& tries, const redis::outcome& outcome) const noexcept override {
     return tries.first_try && !outcome.error && outcome.reply.is_error();
   }
-  // A grant that waits for replicas is unanswered as well.
+  // A grant that waits for replicas is unanswered as well. The release of a field takes back its trace, too.
   primary_set may_have_granted(const attempts& tries) const noexcept override {
-    return tries.unanswered > 0 ? everywhere : nowhere;
+    return tries.unanswered > 0 || tries.stands ? everywhere : nowhere;
   }
 
  private:

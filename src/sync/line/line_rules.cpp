@@ -103,6 +103,8 @@ constexpr nanoseconds least_backoff_delay = milliseconds(20), longest_backoff_de
 //   listens_          as listening_; without it the flag is old    set by subscribed()
 //   tries.granted     -         yes       no        no        from a grant until replicas have it, or the field is
 //                                                             given back
+//   tries.stands      -         yes       yes       old       from the first attempt of a waiter that wants several,
+//                                                             until the field is given back
 //   backoff_delay     yes       yes       yes       yes       above 0: doubled by a second unanswered attempt, cleared
 //                                                             by an answer
 //   last_failure      yes       yes       yes       yes       set by a failure; cleared by an answer about the lock, or
@@ -338,6 +340,8 @@ line_action line_rules::send(const line_conditions& at, line_action before) {
   const bool never_asked = !request.asks_once() && !request.found_taken && !request.whole && tries.field.empty();
   // The cheaper first command cannot recognise its own field. A field that was sent before needs the script.
   tries.first_try = never_asked && at.first->row.first_acquire.make;
+  // A try_lock() leaves nothing behind. The trace of an earlier attempt may still be there.
+  tries.stands |= !request.asks_once() && request.amount > 1 && at.first->row.acquire_party.make;
   before.then = act::send;
   return before;
 }
@@ -353,16 +357,19 @@ line_action line_rules::acquired(const attempt& answer, const line_conditions& a
 
 line_action line_rules::taken(const attempt& answer, const line_conditions& at) {
   auto& tries = at.first->tries;
-  const auto ttl = at.first->request.asked.ttl;
-  // The validity counts from the time of sending, so a slow answer can bring a grant that is nearly over.
-  if (at.now >= valid_until(answer.sent, ttl, settings_.drift) - min_validity(ttl))
-    return fail(granted_too_late, at, give_back(tries, everywhere));
+  if (!is_of_use(answer, at.first->request, at.now)) return fail(granted_too_late, at, give_back(tries, everywhere));
   known_.wake_ups.granted();
   known_.polled = {};
   known_.granted_in_part = nowhere;
   // The grant may find no memory for its hold. Then the field is given back, as after an unanswered attempt.
   tries.unanswered = 1;
   return {.then = act::grant};
+}
+
+// The validity counts from the time of sending, so a slow answer can bring a grant that is nearly over.
+bool line_rules::is_of_use(const attempt& grant, const lock_request& request, time_point now) const noexcept {
+  const auto ttl = request.asked.ttl;
+  return now < valid_until(grant.sent, ttl, settings_.drift) - min_validity(ttl);
 }
 
 line_action line_rules::busy(const attempt& answer, const line_conditions& at, line_action before) {
@@ -394,6 +401,7 @@ line_action line_rules::busy(const attempt& answer, const line_conditions& at, l
   listen();
   const auto ttl_left = reply.holder_ttl ? nanoseconds(*reply.holder_ttl) : nanoseconds::max();
   auto poll = next_poll();
+  if (waiter.tries.stands) poll = std::min(poll, looks_ - random_.up_to(looks_ / 10));
   // Messages begin such tries, so a flood must not cost more of them than wake-ups.
   if (at.again_after < nanoseconds::max()) {
     poll = std::min(poll, std::max(at.again_after, known_.wake_ups.next() - at.now));
@@ -447,7 +455,7 @@ line_action line_rules::leave(const failure* why, line_action before) const {
 line_action line_rules::give_back(attempts& tries, primary_set at, line_action before) {
   HOLDFAST_ASSERT(!tries.field.empty() && before.given_back_at == nowhere);
   tries.unanswered = 0;
-  tries.granted = false;
+  tries.granted = tries.stands = false;
   before.given_back = std::exchange(tries.field, {});
   before.given_back_at = at;
   if (at != nowhere) ++giving_back_;
@@ -488,9 +496,9 @@ void line_rules::listen() noexcept {
 }
 
 // A waiter with a deadline asks within half of its time: a cool-down alone must not fail it. A waiter that came after
-// the cool-down's end has nothing to wait for.
+// the cool-down's end has nothing to wait for. Others get nothing from a waiter that stands, so it leaves them nothing.
 nanoseconds line_rules::cool_down_left(const line_conditions& at) const noexcept {
-  if (!at.first) return {};
+  if (!at.first || at.first->tries.stands) return {};
   const auto& waiter = *at.first;
   auto until = at.cool_down_until;
   if (until <= waiter.since) return {};

@@ -74,6 +74,10 @@ struct line_action {
 /// Where replicas must have a grant, the line waits for them as for an answer. A grant that too few replicas have is
 /// given back.
 ///
+/// Who wants several permits stands: its acquire keeps newcomers of other clients out until there are enough. It asks
+/// again at least every `looks`, because the trace fades. When it leaves, its field is released, which takes the trace
+/// back.
+///
 /// Where clients take turns, an empty line lingers: it keeps its subscription until the cool-down ends, at most a
 /// second. The next waiter finds it there. The release's count of subscribers is known to include this client. The
 /// client also notices the turns of other clients.
@@ -85,7 +89,7 @@ class line_rules {
 
   /// `of`: the kind whose polls the line keeps. `settings` and `random` outlive the rules.
   line_rules(const kind& of, const config& settings, random_source& random) noexcept
-      : polls_(of.polls), settings_(settings), random_(random) {}
+      : polls_(of.polls), looks_(of.looks), settings_(settings), random_(random) {}
 
   // Events. Each is answered by one action.
   /// A waiter has come, and is the first.
@@ -142,6 +146,8 @@ class line_rules {
     const bool busy = !reply.failed && reply.value.type == acquire_answer::kind::busy && !reply.value.split;
     return busy && (reply.value.holder_ttl || !listening_);
   }
+  /// The validity of this grant is not nearly over.
+  bool is_of_use(const attempt& grant, const lock_request& request, time_point now) const noexcept;
   /// The incentive of the attempt that ends. Asked once.
   incentive take_incentive() noexcept { return std::exchange(incentive_, incentive::none); }
   /// For the tests of the state table.
@@ -171,6 +177,7 @@ class line_rules {
   nanoseconds next_poll();
 
   const decltype(kind::polls)& polls_;
+  const nanoseconds looks_;
   const config& settings_;
   random_source& random_;
   /// The line knows this by its attempts. It forgets it when it is over.

@@ -3,6 +3,7 @@
 #include <boost/intrusive/list.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <new>
@@ -52,6 +53,15 @@ class waiting_line {
   void each_waiter(Visitor visit) {
     for (auto& seat : waiters_) visit(*seat.kept);
   }
+  /// The waiters behind the first, until `visit` returns false.
+  template <class Visitor>
+  void each_behind_first(Visitor visit) {
+    for (auto seat = std::next(waiters_.begin()); seat != waiters_.end() && visit(*seat->kept); ++seat) {
+    }
+  }
+
+  /// The waiters of a party, which stands at the head of the line, in its order. Null: the waiter has left.
+  std::vector<acquisition*> waiters_of(const std::vector<owner_field>& party) const;
 
   /// Gives the waiter the last seat, and keeps it until take_out().
   void add(std::shared_ptr<acquisition> waiter);
@@ -70,6 +80,8 @@ class waiting_line {
   /// The same for the waiters of one owner that was given or bound.
   std::vector<std::shared_ptr<acquisition>> all_of(owner_id owner) const;
 
+  /// The fields of the attempt under way, the first waiter's before the others: empty if it asks for itself alone.
+  std::vector<owner_field> party;
   line_rules rules;
   timer alarm;
   subscription messages;

@@ -3,18 +3,38 @@
 
 #include <holdfast/owner.hpp>
 
+#include <chrono>
+#include <cstddef>
 #include <memory>
+#include <optional>
+#include <span>
+#include <string>
 
 #include "support/catch.hpp"
 #include "support/replies.hpp"
+#include "sync/line/acquisition.hpp"
 
 using namespace std::chrono_literals;
 using namespace holdfast::test;
 using holdfast::detail::attempts;
 using holdfast::detail::first_asks;
 using holdfast::detail::lock_keys;
+using holdfast::detail::lock_request;
 
 namespace {
+
+lock_request wants(std::chrono::milliseconds ttl) {
+  return {.owner = holdfast::owner(),
+          .asked = {.ttl = holdfast::detail::terms::duration(ttl), .renew = true, .max_hold = {}}};
+}
+struct a_call_for_several final : holdfast::detail::all_or_none_part {
+  void part_is_first(std::size_t) override {}
+  bool nothing_asked(std::size_t) const override { return false; }
+  std::optional<holdfast::redis::failure> silence_of_all() const override { return {}; }
+  holdfast::detail::time_point since() const noexcept override { return {}; }
+} several;
+const holdfast::detail::owner_field no_field;
+const std::span<const holdfast::detail::owner_field> alone{&no_field, 1};
 
 holdfast::redis::outcome reply(holdfast::redis::reply of) { return {.error = {}, .reply = std::move(of)}; }
 
@@ -31,18 +51,17 @@ TEST_CASE("only the first waiter of a line asks, and for itself alone") {
 
 TEST_CASE("a first try is the kind's cheaper command, and each other attempt is the script") {
   const attempts script, first{.field = {}, .first_try = true};
-  const holdfast::detail::lock_request request{.owner = holdfast::owner(),
-                                               .asked = {.ttl = 30s, .renew = true, .max_hold = {}}};
+  const auto request = wants(30s);
   const auto bytes = [&](const attempts& tries) {
     std::string text;
-    first_asks().attempt_of(simple, request, tries).append_to(text, false);
+    first_asks().attempt_of(simple, request, tries, alone).append_to(text, false);
     return text;
   };
   CHECK_THAT(bytes(first), contains_text("NX"));
   CHECK_THAT(bytes(script), contains_text("EVALSHA"));
   // A first try learns no TTL.
-  CHECK_FALSE(first_asks().read(simple.of, first, reply(replies::nil())).value.holder_ttl);
-  CHECK(first_asks().read(simple.of, script, reply(replies::integer(700))).value.holder_ttl == 700ms);
+  CHECK_FALSE(first_asks().read(simple.of, first, reply(replies::nil()), 1).value.holder_ttl);
+  CHECK(first_asks().read(simple.of, script, reply(replies::integer(700)), 1).value.holder_ttl == 700ms);
 }
 
 TEST_CASE("an error reply refuses a first try and says nothing about the lock") {
@@ -56,4 +75,23 @@ TEST_CASE("an error reply refuses a first try and says nothing about the lock") 
 TEST_CASE("a waiter that leaves with an unanswered attempt needs a release everywhere") {
   CHECK(first_asks().may_have_granted({.field = {}, .unanswered = 1}) == holdfast::detail::everywhere);
   CHECK(first_asks().may_have_granted({}) == holdfast::detail::nowhere);
+}
+
+TEST_CASE("a waiter that stands needs a release everywhere") {
+  CHECK(first_asks().may_have_granted({.field = {}, .stands = true}) == holdfast::detail::everywhere);
+}
+
+TEST_CASE("a party has waiters of the same terms, whose fields were never sent, and a hundred permits at most") {
+  lock_request first = wants(30s), next = wants(30s);
+  attempts tries{};
+  std::size_t amount = 99;
+  CHECK(first_asks().goes_along(first, next, tries, amount));
+  SECTION("another TTL") { next.asked.ttl = 20s; }
+  SECTION("replicas") { first.asked.min_replicas = next.asked.min_replicas = 1; }
+  SECTION("replicas for the next alone") { next.asked.min_replicas = 1; }
+  SECTION("a part of several locks") { next.whole = &several; }
+  SECTION("an attempt without an answer") { tries.unanswered = 1; }
+  SECTION("a trace in Redis") { tries.stands = true; }
+  SECTION("more than fit into a command") { next.amount = 2; }
+  CHECK_FALSE(first_asks().goes_along(first, next, tries, amount));
 }

@@ -8,6 +8,7 @@
 
 #include "support/catch.hpp"
 #include "support/fork.hpp"
+#include "unit/sync/kind_of_several.hpp"
 #include "unit/sync/line/rules_fixture.hpp"
 
 using namespace holdfast;
@@ -102,6 +103,15 @@ struct a_line_of : without_jitter, rules_fixture {
 using plain_line = a_line_of<detail::plain_lock>;
 using simple_line = a_line_of<detail::simple_lock>;
 using voted_line = a_line_of<detail::red_plain_lock>;
+
+const detail::kind several = kind_of_several();
+struct several_line : a_line_of<several> {
+  line_action want(std::uint8_t amount, wait_mode wait = wait_mode::forever) {
+    auto wanted = request(wait);
+    wanted.amount = amount;
+    return join(wanted);
+  }
+};
 
 }  // namespace
 
@@ -580,6 +590,55 @@ TEST_CASE_METHOD(plain_line, "without a proof of contention the silence of the s
     CHECK(result.then == act::done);
     CHECK(result.failed->code == errc::server_refused);
   }
+}
+
+// ---- several at once
+
+TEST_CASE_METHOD(several_line, "a waiter that wants several stands from its first attempt on") {
+  want(2);
+  CHECK(first().tries.stands);
+  busy();
+  message();
+  CHECK(first().tries.stands);
+}
+
+TEST_CASE_METHOD(several_line, "a waiter that wants one does not stand, nor does one that asks once") {
+  SECTION("one") { want(1); }
+  SECTION("once") { want(2, wait_mode::once); }
+  CHECK_FALSE(first().tries.stands);
+}
+
+TEST_CASE_METHOD(plain_line, "of a kind that has no party nobody stands") {
+  auto wanted = request();
+  wanted.amount = 2;
+  join(wanted);
+  CHECK_FALSE(first().tries.stands);
+}
+
+TEST_CASE_METHOD(several_line, "a waiter that stands asks again within 500 ms") {
+  want(2);
+  const auto parked = busy(30s);
+  CHECK(parked.until == now + 500ms);
+  CHECK(alarm(parked).then == act::send);
+  const auto again = busy(30s);
+  CHECK(again.until == now + 500ms);
+}
+
+TEST_CASE_METHOD(several_line, "a waiter that stands leaves no cool-down to others, which get nothing") {
+  around.cool_down_until = now + 20ms;
+  const auto parked = want(2);
+  CHECK(parked.then == act::park);
+  CHECK(alarm(parked).then == act::send);
+  around.cool_down_until = now + 20ms;
+  busy();
+  CHECK(message().then == act::send);
+}
+
+TEST_CASE_METHOD(several_line, "a field that was given back stands no more") {
+  want(2);
+  alarm(silence());
+  CHECK(silence().given_back_at == everywhere);
+  CHECK_FALSE(first().tries.stands);
 }
 
 // ---- no memory
