@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <holdfast/config.hpp>
+#include <holdfast/expirable_semaphore.hpp>
 #include <holdfast/export.hpp>
 #include <holdfast/fenced_mutex.hpp>
 #include <holdfast/mutex.hpp>
@@ -95,6 +96,10 @@ class HOLDFAST_EXPORT client {
   /// A lock of one string key, shared with clients of other languages.
   holdfast::simple_mutex simple_mutex(std::string_view name) const;
   holdfast::simple_mutex simple_mutex(std::string_view name, holdfast::owner) const;
+
+  /// At most `permits` at once, over all processes: 1 to 2^31-1, else invalid_argument at first use. The number counts
+  /// only where nobody has set it: the first one stands until set_permits().
+  holdfast::expirable_semaphore expirable_semaphore(std::string_view name, unsigned permits) const;
 
   /// A lock that a majority of config::red_lock.primaries grants.
   holdfast::red_lock red_lock(std::string_view name, reentrancy = reentrancy::reentrant) const;

@@ -45,13 +45,14 @@ enum class errc {
                        ///< connection.
   too_many_reentries,  ///< 2^31-1 re-entries of one hold. Still held.
   tls_failed,          ///< The text says: wrong CA, wrong host, expired, client certificate missing, or not TLS at all.
-  overloaded,      ///< Too many commands are pending on the connection. Nothing was sent. Retry with less in flight.
-  already_held,    ///< This owner holds the lock and cannot re-enter it this way: a fenced_mutex over a hold without
-                   ///< token, or any simple_mutex. Still held.
-  not_replicated,  ///< Fewer replicas than min_replicas had it in time. Nothing is taken: the grant is given back. Of
-                   ///< renew(): still held, until the validity ends. Retry.
-  shutting_down,   ///< The client was shut down, drains or is gone. This call (lock(), try_lock(), a query) took
-                   ///< nothing. A call about a lease throws closed. Retry in another process.
+  overloaded,        ///< Too many commands are pending on the connection. Nothing was sent. Retry with less in flight.
+  already_held,      ///< This owner holds the lock and cannot re-enter it this way: a fenced_mutex over a hold without
+                     ///< token, or any simple_mutex. Still held.
+  not_replicated,    ///< Fewer replicas than min_replicas had it in time. Nothing is taken: the grant is given back. Of
+                     ///< renew(): still held, until the validity ends. Retry.
+  shutting_down,     ///< The client was shut down, drains or is gone. This call (lock(), try_lock(), a query) took
+                     ///< nothing. A call about a lease throws closed. Retry in another process.
+  invalid_argument,  ///< A number of permits outside its range. Nothing was sent.
 };
 
 /// Groups of codes, by what to do about them: `if (e.code() == condition::retry_later)`. Compares with
@@ -62,8 +63,8 @@ enum class condition {
                     ///< call may succeed later; after shutting_down in another process.
   no_longer_held,   ///< lost, closed, corrupt_lock: there is no hold, and the guarded work may have overlapped. From
                     ///< lock(): nothing was taken. Existing leases whose held() is true are not affected.
-  misuse,  ///< not_held, invalid_name, invalid_ttl, invalid_wait, too_many_reentries, already_held: correct the calling
-           ///< program.
+  misuse,  ///< not_held, invalid_name, invalid_ttl, invalid_wait, invalid_argument, too_many_reentries, already_held:
+           ///< correct the calling program.
   setup,   ///< invalid_config, auth_failed, no_permission, not_primary, tls_failed, protocol_error, corrupt_lock: a
            ///< person must look at settings or server.
 };

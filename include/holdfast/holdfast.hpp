@@ -5,6 +5,7 @@
 #include <holdfast/client.hpp>
 #include <holdfast/config.hpp>
 #include <holdfast/error.hpp>
+#include <holdfast/expirable_semaphore.hpp>
 #include <holdfast/fenced_mutex.hpp>
 #include <holdfast/lease.hpp>
 #include <holdfast/multi_lock.hpp>

@@ -16,6 +16,7 @@ namespace holdfast {
 namespace asio = boost::asio;
 using std::chrono::milliseconds;
 
+class expirable_semaphore;
 class fenced_mutex;
 class red_lock;
 class simple_mutex;

@@ -71,8 +71,16 @@ void check_name(const lock_keys& keys) {
   }
 }
 
+void check_number(const char* text, std::uint64_t given, std::uint64_t most) {
+  if (given >= 1 && given <= most) return;
+  throw error(errc::invalid_argument,
+              std::string(text) + " of " + std::to_string(given) + " is not in 1 to " + std::to_string(most));
+}
+
 void check_lock(const engine& engine, const lock_keys& keys) {
   check_name(keys);
+  if (keys.of.semaphore.make)
+    check_number("a number of permits", static_cast<const permit_keys&>(keys).total, most_permits);
   if (keys.of.voted == engine.several_primaries()) return;
   throw error(errc::invalid_config, keys.of.voted ? "a red_lock needs a client with several primaries"
                                                   : "a client with several primaries has no other lock than red_lock");

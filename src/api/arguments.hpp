@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <chrono>
+#include <cstdint>
 
 #include <holdfast/config.hpp>
 #include <holdfast/lock_options.hpp>
@@ -19,7 +20,12 @@ terms resolve_terms(const config&, const lock_options&);
 void check_renew_ttl(const config&, milliseconds ttl);
 /// Throws error: invalid_name.
 void check_name(const lock_keys& keys);
-/// Throws error: invalid_name, or invalid_config if these servers do not have this kind of lock.
+/// Throws error: invalid_argument. `text`: the noun of the number.
+void check_number(const char* text, std::uint64_t given, std::uint64_t most);
+/// The most permits of a semaphore.
+inline constexpr std::uint32_t most_permits = 2'147'483'647;
+/// Throws error: invalid_name, invalid_argument for a semaphore without permits, or invalid_config if these servers do
+/// not have this kind of lock.
 void check_lock(const engine&, const lock_keys& keys);
 /// Throws error: invalid_wait.
 void check_wait(milliseconds wait);

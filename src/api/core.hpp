@@ -14,6 +14,7 @@
 #include <vector>
 
 #include <holdfast/client.hpp>
+#include <holdfast/expirable_semaphore.hpp>
 #include <holdfast/lease.hpp>
 #include <holdfast/multi_lock.hpp>
 #include <holdfast/mutex.hpp>
@@ -167,6 +168,12 @@ struct access {
   static const std::shared_ptr<core>& home(const client& client) { return client.core_; }
   static const shared_keys& keys(const mutex& mutex) { return mutex.keys_; }
   static const std::optional<holdfast::owner>& given_owner(const mutex& mutex) { return mutex.owner_; }
+  static mutex make_mutex(const std::weak_ptr<core>& core, const shared_keys& keys) {
+    return {core, keys, std::nullopt};
+  }
+  static expirable_semaphore make_semaphore(const std::shared_ptr<core>& core, shared_keys keys) {
+    return {core, std::move(keys)};
+  }
   /// `Mutex`: mutex or a class of it.
   template <class Mutex>
   static Mutex make_mutex(const std::shared_ptr<core>& core, const kind& of, std::string_view name,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <type_traits>
@@ -19,6 +20,7 @@ struct lock_call {
   std::optional<owner> locker;  // the owner given to the mutex
   lock_options options;
   std::optional<milliseconds> limit{};  // empty: lock(). 0: one attempt
+  std::uint8_t amount = 1;              // of permits
 
   bool forever() const noexcept { return !limit; }
   bool once() const noexcept { return limit == milliseconds::zero(); }
@@ -30,6 +32,7 @@ struct lock_call {
     if (limit) check_wait(*limit);
     const auto bound = locker ? locker : by.bound;
     lock_request request{bound.value_or(owner{}), bound.has_value(), resolve_terms(locks.settings(), options), wait};
+    request.amount = amount;
     request.coroutine = by.coroutine;
     if (wait == wait_mode::until_deadline) request.deadline = saturating_add(locks.now(), *limit);
     return request;

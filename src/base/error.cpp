@@ -28,6 +28,7 @@ const char* meaning(errc code) noexcept {
     case errc::already_held: return "already held by this owner";
     case errc::not_replicated: return "not replicated";
     case errc::shutting_down: return "the client shuts down";
+    case errc::invalid_argument: return "invalid argument";
   }
   return "unknown error";
 }
@@ -58,6 +59,7 @@ unsigned conditions_of(errc code) noexcept {
     case errc::already_held: return only(condition::misuse);
     case errc::not_replicated: return only(condition::retry_later);
     case errc::shutting_down: return only(condition::retry_later);
+    case errc::invalid_argument: return only(condition::misuse);
   }
   return 0;
 }

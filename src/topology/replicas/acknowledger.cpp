@@ -20,6 +20,7 @@ namespace {
 constexpr std::chrono::milliseconds lateness{200};
 
 /// Changes a key to its present state, also one that is gone. Before Redis 7.2 the TTL may become a millisecond longer.
+/// A number without TTL is the counter of a semaphore.
 /// An ACL that refuses HDEL refuses the first one, before anything is written.
 constexpr std::string_view mark_key = R"(
 local left = redis.call('pttl', KEYS[1])
@@ -27,7 +28,7 @@ if left >= 0 then
   return redis.call('pexpire', KEYS[1], math.max(left, 1))
 end
 if left == -1 then
-  return 0
+  return type(redis.pcall('incrby', KEYS[1], 0)) == 'number' and 1 or 0
 end
 redis.call('hdel', KEYS[1], '')
 redis.call('hset', KEYS[1], '', '')

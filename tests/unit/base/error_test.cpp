@@ -13,7 +13,7 @@ using holdfast::errc;
 
 namespace {
 
-constexpr int last_code = static_cast<int>(errc::shutting_down);
+constexpr int last_code = static_cast<int>(errc::invalid_argument);
 
 }  // namespace
 
