@@ -10,6 +10,7 @@ namespace holdfast::chaos {
 
 enum class campaign {
   within,    ///< faults that a lock of one server survives
+  beside,    ///< the same, beside processes that write Redisson's locks and never rest
   outside,   ///< also faults that it does not
   red,       ///< locks of five servers, and servers that forget
   sentinel,  ///< a primary with replicas that take its place
@@ -19,6 +20,7 @@ enum class campaign {
 constexpr std::string_view to_string(campaign c) noexcept {
   switch (c) {
     case campaign::within: return "within";
+    case campaign::beside: return "beside";
     case campaign::outside: return "outside";
     case campaign::red: return "red";
     case campaign::sentinel: return "sentinel";
@@ -29,13 +31,17 @@ constexpr std::string_view to_string(campaign c) noexcept {
 
 /// Throws on another name.
 inline campaign campaign_of(std::string_view name) {
-  for (const auto c : {campaign::within, campaign::outside, campaign::red, campaign::sentinel, campaign::cluster})
+  for (const auto c :
+       {campaign::within, campaign::beside, campaign::outside, campaign::red, campaign::sentinel, campaign::cluster})
     if (name == to_string(c)) return c;
   throw std::runtime_error("no such campaign: " + std::string(name));
 }
 
 /// That grant a lock, together.
 constexpr std::size_t lock_servers(campaign c) noexcept { return c == campaign::red ? 5 : 1; }
+
+/// Processes of another library.
+constexpr std::size_t peers(campaign c) noexcept { return c == campaign::beside ? 2 : 0; }
 
 /// Whether another server may take the place of the one that grants.
 constexpr bool fails_over(campaign c) noexcept { return c == campaign::sentinel || c == campaign::cluster; }

@@ -18,7 +18,7 @@ from checker.wholes import wholes
 
 RULES = (exclusion, claims, counts, releases, tokens, signals, finality, liveness, wholes, order, residue)
 SEVERAL = ("of any_of", "of multi_lock")
-OF_CAMPAIGN = {"within": ("lost updates", *SEVERAL), "outside": ("lost updates", *SEVERAL), "red": ("lost updates", "votes withheld"),
+OF_CAMPAIGN = {"within": ("lost updates", *SEVERAL), "beside": ("lost updates", "of peers", *SEVERAL), "outside": ("lost updates", *SEVERAL), "red": ("lost updates", "votes withheld"),
                "sentinel": (*SEVERAL, "failovers", "lost", "stale writes refused"),
                "cluster": (*SEVERAL, "failovers", "slots moved", "lost", "stale writes refused")}
 FAILOVERS = ("kill a primary", "stop a primary", "relieve a primary", histories.UNORDERED)
@@ -66,6 +66,7 @@ def summary(history):
         "processes": len(history.processes),
         "acquisitions": len(history.holds),
         "waited": waited(history),
+        "of peers": sum(hold.process.foreign for hold in history.holds),
         "of any_of": sum(len(hold.of.locks) > 1 for hold in history.holds),
         "of multi_lock": sum(hold.of.whole is not None for hold in history.holds),
         "votes withheld": history.votes_withheld,

@@ -37,7 +37,7 @@ void run(const arguments& given) {
       .add("poll_cap", poll_cap.count());
 
   const cpu_steal_watch machine(given.text("folder") + "/machine.jsonl");
-  stage on(kind, given.text("worker"), given.text("folder"), workers, seed, log);
+  stage on(kind, {given.text("worker"), given.text("peer")}, given.text("folder"), workers, seed, log);
   nemesis trouble(on, log, seed, kind);
   guarded_resource resource(on.resource().socket_path());
   const auto start = steady_clock::now();

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSL-1.0
-"""history_test.py --build FOLDER [--campaign within|outside|red|sentinel|cluster|both|all] [--seed S] [--seconds N] [--acquisitions N] [--keep FOLDER]
+"""history_test.py --build FOLDER [--campaign within|outside|red|sentinel|cluster|beside|both|all] [--seed S] [--seconds N] [--acquisitions N] [--keep FOLDER]
 
 Runs campaigns one after the other, each with a seed of its own and at most two minutes long, until N seconds are over, and judges
 each history by check_history. Ends at the first that fails and keeps its histories. Prints seeds, operations and faults by kind.
@@ -17,7 +17,7 @@ from collections import Counter
 import check_history
 from checker import history as histories
 
-CAMPAIGNS = ("within", "outside", "red", "sentinel", "cluster")
+CAMPAIGNS = ("within", "outside", "red", "sentinel", "cluster", "beside")
 LONGEST_ROUND = 120
 SKIPPED = 77
 TOO_SLOW, MOST_TOO_SLOW = 75, 3
@@ -34,10 +34,10 @@ def folder_of_histories(kept):
 
 def parse():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", required=True, help="where holdfast_chaos_driver and holdfast_chaos_worker are")
+    parser.add_argument("--build", required=True, help="where holdfast_chaos_driver, holdfast_chaos_worker and holdfast_chaos_peer are")
     parser.add_argument("--campaign", choices=(*CAMPAIGNS, "both", "all"), default="both",
                         help="with faults that a lock must survive; with others, too; of a lock of several servers; with failovers that sentinels "
-                             "make; in a cluster; the first two or all in turn")
+                             "make; in a cluster; beside processes that write Redisson's locks and never rest; the first two or all in turn")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--seconds", type=int, default=60)
     parser.add_argument("--acquisitions", type=int, default=0, help="of each round; it goes on for them as long as there are more")
@@ -46,7 +46,9 @@ def parse():
 
 
 def run_campaign(build, campaign, folder, seed, seconds, acquisitions):
-    driver = [os.path.join(build, "holdfast_chaos_driver"), "--worker", os.path.join(build, "holdfast_chaos_worker")]
+    driver = [os.path.join(build, "holdfast_chaos_driver")]
+    for program in ("worker", "peer"):
+        driver += ["--" + program, os.path.join(build, "holdfast_chaos_" + program)]
     command = driver + ["--folder", folder, "--campaign", campaign, "--seed", str(seed), "--seconds", str(seconds)]
     status = subprocess.run(command + ["--sections", str(acquisitions)], check=False).returncode
     if status not in (0, SKIPPED, TOO_SLOW):

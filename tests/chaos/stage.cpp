@@ -61,9 +61,8 @@ std::string copy_of(const test::real_redis& server) { return server.folder() + "
 
 std::string_view who_takes_turns(std::uint64_t seed) noexcept { return seed % 2 == 0 ? "all" : "one"; }
 
-stage::stage(campaign c, std::string worker_program, std::string folder, std::size_t workers, std::uint64_t seed,
-             history& log)
-    : campaign_(c), worker_program_(std::move(worker_program)), folder_(std::move(folder)), seed_(seed), log_(log) {
+stage::stage(campaign c, programs with, std::string folder, std::size_t workers, std::uint64_t seed, history& log)
+    : campaign_(c), programs_(std::move(with)), folder_(std::move(folder)), seed_(seed), log_(log) {
   if (c == campaign::sentinel) rig_ = make_sentinel_rig(log);
   if (c == campaign::cluster) rig_ = make_cluster_rig(log);
   if (!rig_)
@@ -76,6 +75,7 @@ stage::stage(campaign c, std::string worker_program, std::string folder, std::si
     for (const auto& server : servers_) who.links.push_back(std::make_unique<test::proxy>(*server, way));
     start(i);
   }
+  for (std::size_t i = 0; i < peers(c); ++i) start_peer(i);
 }
 
 // As an operator does by hand: each server may vote at once.
@@ -93,14 +93,14 @@ void stage::start(std::size_t worker) {
   auto& who = *crew_.at(worker);
   const auto name = "worker-" + std::to_string(worker) + "-" + std::to_string(++who.life);
   test::child_process::options what;
-  what.executable = worker_program_;
+  what.executable = programs_.worker;
   std::string urls, paths;
   for (std::size_t i = 0; i < servers_.size(); ++i) {
     urls += who.links[i]->url() + ' ';
     paths += server(i).socket_path() + ' ';
   }
   if (rig_) urls = rig_->url();
-  what.argv = {worker_program_,
+  what.argv = {programs_.worker,
                "--campaign",
                std::string(to_string(campaign_)),
                "--redis",
@@ -122,6 +122,22 @@ void stage::start(std::size_t worker) {
   what.output_file = folder_ + "/" + name + ".log";
   what.pipes = false;
   who.process.emplace(std::move(what));
+}
+
+void stage::start_peer(std::size_t number) {
+  const auto name = "peer-" + std::to_string(number);
+  test::child_process::options what;
+  what.executable = programs_.peer;
+  what.argv = {programs_.peer,
+               "--server",
+               server(0).socket_path(),
+               "--history",
+               folder_ + "/" + name + ".jsonl",
+               "--seed",
+               std::to_string(seed_ * 1'000'003 + number)};
+  what.output_file = folder_ + "/" + name + ".log";
+  what.pipes = false;
+  peers_.emplace_back(std::move(what));
 }
 
 // What its file ends with may be half written: then it is cut off there when it is read.
@@ -146,6 +162,7 @@ void stage::kill(std::size_t worker) {
 
 void stage::finish() {
   for (auto& who : crew_) who->process->signal(SIGTERM);
+  for (auto& peer : peers_) peer.signal(SIGTERM);
   const auto end = steady_clock::now() + last_section;
   for (std::size_t i = 0; i < crew_.size(); ++i) {
     const auto left =
@@ -153,6 +170,11 @@ void stage::finish() {
     const auto status = crew_[i]->process->wait(left);
     note_end(i, status.value_or(-1));
     if (!status) crew_[i]->process->kill();
+  }
+  for (std::size_t i = 0; i < peers_.size(); ++i) {
+    const auto status = peers_[i].wait(last_section);
+    log_.write("peer_ended").add("peer", i).add("status", status.value_or(-1));
+    if (!status) peers_[i].kill();
   }
 }
 

@@ -22,13 +22,17 @@ namespace holdfast::chaos {
 /// Which clients of a process take turns: "all", or "one" of them.
 std::string_view who_takes_turns(std::uint64_t seed) noexcept;
 
+/// The executables of the processes that share the locks.
+struct programs {
+  std::string worker, peer;
+};
+
 /// The servers with the locks, the server with what they guard, and the workers, each behind a proxy of its own to each
-/// server; where servers replace each other there are no proxies. One thread.
+/// server; where servers replace each other there are no proxies. Peers ask the server itself. One thread.
 class stage {
  public:
   /// Starts everything. Histories go to `folder`.
-  stage(campaign c, std::string worker_program, std::string folder, std::size_t workers, std::uint64_t seed,
-        history& log);
+  stage(campaign c, programs with, std::string folder, std::size_t workers, std::uint64_t seed, history& log);
 
   std::size_t workers() const noexcept { return crew_.size(); }
   std::size_t servers() const noexcept { return lock_servers(campaign_); }
@@ -53,7 +57,7 @@ class stage {
   /// A killed worker's successor.
   void start(std::size_t worker);
 
-  /// Has the workers finish what they do. Those that do not end in time are killed, and that is written down.
+  /// Has workers and peers finish what they do. Those that do not end in time are killed, and that is written down.
   void finish();
   /// What the servers have logged, to files of their own.
   void keep_logs();
@@ -71,16 +75,19 @@ class stage {
   std::vector<test::real_redis*> primaries();
   std::vector<test::real_redis*> everybody();
   void look_for_keys();
+  void start_peer(std::size_t number);
   void note_end(std::size_t worker, int status);
 
   const campaign campaign_;
-  const std::string worker_program_, folder_;
+  const programs programs_;
+  const std::string folder_;
   const std::uint64_t seed_;
   history& log_;
   std::vector<std::unique_ptr<test::real_redis>> servers_;
   std::unique_ptr<rig> rig_;
   test::real_redis resource_;
   std::vector<std::unique_ptr<member>> crew_;
+  std::vector<test::child_process> peers_;
 };
 
 }  // namespace holdfast::chaos

@@ -42,6 +42,8 @@ std::string random_hex(std::size_t digits) {
 }  // namespace
 
 redisson_peer::redisson_peer(const real_redis& server) : commands_(server), messages_(server), uuid_(new_uuid()) {}
+redisson_peer::redisson_peer(const std::string& unix_path)
+    : commands_(unix_path), messages_(unix_path), uuid_(new_uuid()) {}
 
 std::string redisson_peer::channel(std::string_view name) { return derived("redisson_lock__channel", name); }
 
@@ -60,6 +62,7 @@ std::string redisson_peer::new_uuid() {
 }
 
 std::optional<long long> redisson_peer::acquire(std::string_view name, milliseconds ttl, long long thread) {
+  asked_at_ = steady_clock::now();
   const auto reply = commands_("EVAL", redisson::acquire_script, 1, name, ttl.count(), owner(thread));
   if (reply.is_nil()) return std::nullopt;
   return reply.integer();

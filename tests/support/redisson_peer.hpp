@@ -18,6 +18,7 @@ class redisson_peer {
   using milliseconds = std::chrono::milliseconds;
 
   explicit redisson_peer(const real_redis& server);
+  explicit redisson_peer(const std::string& unix_path);
 
   /// <uuid of version 4>:<thread>
   std::string owner(long long thread = 1) const { return uuid_ + ":" + std::to_string(thread); }
@@ -33,6 +34,8 @@ class redisson_peer {
   }
   /// Tries, subscribes, tries again, waits for a message or the holder's TTL; false after `wait`.
   bool lock(std::string_view name, milliseconds ttl, milliseconds wait, long long thread = 1);
+  /// When the last attempt was sent.
+  std::chrono::steady_clock::time_point asked_at() const noexcept { return asked_at_; }
 
   /// 32 hex digits: one unlock, sent once or more.
   static std::string new_request();
@@ -55,6 +58,7 @@ class redisson_peer {
  private:
   raw_client commands_, messages_;
   std::string uuid_;
+  std::chrono::steady_clock::time_point asked_at_{};
 };
 
 }  // namespace holdfast::test

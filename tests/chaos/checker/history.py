@@ -85,10 +85,12 @@ class Intervals:
 
 
 class Process:
-    """One life of one worker."""
+    """One life of one worker, or a peer: a process that writes Redisson's locks. What the library promises is not asked of a peer; its holds
+    count as all others."""
 
     def __init__(self, name):
         self.name = name
+        self.foreign = name.startswith("peer-")
         self.worker = None
         self.killed_at = None
         self.ended = False
@@ -453,6 +455,8 @@ def read_driver(history, path):
             killed[name_of(event)] = t
         elif kind == "ended":
             statuses[name_of(event)] = event["status"]
+        elif kind == "peer_ended":
+            statuses[f"peer-{event['peer']}"] = event["status"]
         elif kind == "foreign_release":
             history.foreign_releases.append((event["lock"], event["refused"], line))
         elif kind == "unreleased":
@@ -480,7 +484,7 @@ def name_of(event):
 
 def read(folder):
     history = History()
-    for path in sorted(Path(folder).glob("worker-*.jsonl")):
+    for path in sorted(Path(folder).glob("*-*.jsonl")):
         read_worker(history, path)
     read_driver(history, Path(folder) / "driver.jsonl")
     read_machine(history, Path(folder) / "machine.jsonl")

@@ -60,6 +60,8 @@ def lost_before_begun(operation, breaks):
 def calls_end(history, breaks):
     for operation in history.operations:
         process = operation.process
+        if process.foreign:
+            continue
         if operation.end is None:
             if process.killed_at is None:
                 yield "R6", f"{operation.lock}: the call {operation} never ended"
@@ -71,6 +73,8 @@ def calls_end(history, breaks):
         if due is not None and operation.end > process.grace(due, ANSWER):
             yield "R6", f"{operation.lock}: the call {operation} ended {ms(operation.end - due)} after its deadline"
     for hold in history.holds:
+        if hold.process.foreign:
+            continue
         for since, until, _, _, line in hold.releases:
             limit = hold.process.grace(since, command_time(hold.ttl) + ANSWER)
             if until is None and hold.process.killed_at is None:
@@ -93,7 +97,7 @@ def time_given(history, operation):
 def failed_calls(history, answers):
     """A lock() waits for an answer, a try_lock_for() until its deadline."""
     for operation in history.operations:
-        if operation.error not in WITHOUT_REDIS:
+        if operation.error not in WITHOUT_REDIS or operation.process.foreign:
             continue
         failed = f"{operation.lock}: the call {operation} failed: {operation.error}, after {ms(operation.end - operation.begin)}"
         if operation.wait is None or (operation.wait and operation.end < operation.begin + operation.wait):
@@ -106,7 +110,7 @@ def failed_calls(history, answers):
 
 def failed_changes(history, answers):
     for hold in history.holds:
-        if command_time(hold.ttl) < ENOUGH:
+        if command_time(hold.ttl) < ENOUGH or hold.process.foreign:
             continue
         calls = [("release", since, until, line) for since, until, _, error, line in hold.releases if error == UNCONFIRMED]
         calls += [(asked.what, asked.since, asked.until, asked.line) for asked in hold.extensions if asked.error in WITHOUT_REDIS]
@@ -276,7 +280,7 @@ def waits(history):
         return longest
 
     for operation in history.operations:
-        if operation.wait == 0 or operation.end is None or operation.end - operation.begin <= patience:
+        if operation.wait == 0 or operation.end is None or operation.end - operation.begin <= patience or operation.process.foreign:
             continue
         if operation.whole:
             together = operation.whole.operations
@@ -303,11 +307,11 @@ def hand_overs(history):
     trouble = [(begin, end) for begin, end, _ in traces(history)]
     for lock, holds in by_lock(history.holds).items():
         quiet = Quiet(trouble + calls.forced[lock] + obstacles.anywhere(lock))
-        waited = (o for o in calls.of_lock[lock] if o.wait != 0 and o.end is not None and not o.whole)
+        waited = (o for o in calls.of_lock[lock] if o.wait != 0 and o.end is not None and not o.whole and not o.process.foreign)
         to_come = deque(sorted(waited, key=lambda o: o.begin))
         waiting, ways = [], {}
         for hold, after in zip(holds, holds[1:]):
-            if hold.free_at is None or not quiet.during(hold.begin, after.begin):
+            if hold.free_at is None or after.process.foreign or not quiet.during(hold.begin, after.begin):
                 continue
             while to_come and to_come[0].begin < hold.given_up - ROUND_TRIP:
                 waiting.append(to_come.popleft())

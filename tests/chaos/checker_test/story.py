@@ -25,6 +25,11 @@ class Story:
         self.locks = {}
         self.add("driver", 0, "campaign", name=campaign, servers=servers, seed=1, turns=turns, longest_ttl=600, poll_cap=133)
 
+    @staticmethod
+    def file_of(worker):
+        """A worker has a number, a peer its name."""
+        return worker if isinstance(worker, str) else f"worker-{worker}-1"
+
     def add(self, file, t, ev, **fields):
         self.files.setdefault(file, []).append({"t": int(t * MS), "ev": ev, **fields})
 
@@ -41,12 +46,12 @@ class Story:
         self.add("machine", end, "stolen", cpu=cpu, time=int((end - begin) * MS))
 
     def start(self, worker):
-        self.add(f"worker-{worker}-1", 0, "started", worker=worker, life=1)
+        self.add(self.file_of(worker), 0, "started", worker=worker, life=1)
 
     def ask(self, begin, worker=0, lock="lock-0", wait=-1, ttl=TTL, renewed=True, client=0, kind="plain", **terms):
         self.operations += 1
         self.locks[self.operations] = lock
-        self.add(f"worker-{worker}-1", begin, "acquire", op=self.operations, client=client, lock=lock, kind=kind, ttl=ttl,
+        self.add(self.file_of(worker), begin, "acquire", op=self.operations, client=client, lock=lock, kind=kind, ttl=ttl,
                  renewed=renewed, wait=wait, **terms)
         return self.operations
 
@@ -68,32 +73,32 @@ class Story:
         for op, each_held in zip(ops, held):
             self.look(op, t, each_held, worker, valid if each_held else 0)
         whole_valid = (valid if whole_held else 0) if whole_valid is None else whole_valid
-        self.add(f"worker-{worker}-1", t, "look_whole", whole=ops[0], seen=int(t * MS), valid=whole_valid, held=whole_held)
+        self.add(self.file_of(worker), t, "look_whole", whole=ops[0], seen=int(t * MS), valid=whole_valid, held=whole_held)
 
     def lose_whole(self, ops, t, worker=0):
-        self.add(f"worker-{worker}-1", t, "lost_whole", whole=ops[0], error=LOST)
+        self.add(self.file_of(worker), t, "lost_whole", whole=ops[0], error=LOST)
 
     def end_all(self, ops, t, outcome, worker=0, **fields):
         for op in ops:
-            self.add(f"worker-{worker}-1", t, outcome, op=op, **fields)
+            self.add(self.file_of(worker), t, outcome, op=op, **fields)
 
     def get(self, op, t, token=None, worker=0, valid=390, lock=None, hold_id=""):
         fenced = {} if token is None else {"token": token}
         where = {"lock": lock or self.locks[op], "id": hold_id}
-        self.add(f"worker-{worker}-1", t, "acquired", op=op, **where, seen=int(t * MS), valid=valid, **fenced)
+        self.add(self.file_of(worker), t, "acquired", op=op, **where, seen=int(t * MS), valid=valid, **fenced)
 
     def renew(self, op, since, t, worker=0, error=None):
-        self.add(f"worker-{worker}-1", since, "renew", hold=op)
+        self.add(self.file_of(worker), since, "renew", hold=op)
         self.end_extension(t, "renew_failed" if error else "renewed", worker, error, hold=op)
 
     def reenter(self, op, since, t, worker=0, error=None, **fenced):
         self.operations += 1
-        self.add(f"worker-{worker}-1", since, "reenter", op=self.operations, hold=op)
+        self.add(self.file_of(worker), since, "reenter", op=self.operations, hold=op)
         self.end_extension(t, "reenter_failed" if error else "reentered", worker, error, op=self.operations, **fenced)
 
     def end_extension(self, t, ev, worker, error, **fields):
         if t is not None:
-            self.add(f"worker-{worker}-1", t, ev, **fields, **({"error": error} if error else {}))
+            self.add(self.file_of(worker), t, ev, **fields, **({"error": error} if error else {}))
 
     def chatter(self, begin, end):
         """Worker 0 has answers all the time."""
@@ -102,11 +107,11 @@ class Story:
 
     def force(self, begin, end, worker=0, lock="lock-0"):
         self.operations += 1
-        self.add(f"worker-{worker}-1", begin, "force", op=self.operations, lock=lock)
-        self.add(f"worker-{worker}-1", end, "forced", op=self.operations, broken=True)
+        self.add(self.file_of(worker), begin, "force", op=self.operations, lock=lock)
+        self.add(self.file_of(worker), end, "forced", op=self.operations, broken=True)
 
     def witness(self, op, t, valid, ttl, worker=0, asked=None):
-        self.add(f"worker-{worker}-1", t, "witness", hold=op, seen=int((t if asked is None else asked) * MS), valid=valid, ttl=ttl)
+        self.add(self.file_of(worker), t, "witness", hold=op, seen=int((t if asked is None else asked) * MS), valid=valid, ttl=ttl)
 
     def hold(self, begin, end, token=None, worker=0, asked=None, error=None, hold_id="", **terms):
         """Asked for, granted at `begin`, given back at `end`."""
@@ -117,27 +122,27 @@ class Story:
         return op
 
     def release(self, op, t, worker=0, error=None):
-        self.add(f"worker-{worker}-1", t, "release", hold=op, left=0)
+        self.add(self.file_of(worker), t, "release", hold=op, left=0)
         outcome = {"error": error} if error else {}
-        self.add(f"worker-{worker}-1", t + 1, "release_failed" if error else "released", hold=op, left=0, **outcome)
+        self.add(self.file_of(worker), t + 1, "release_failed" if error else "released", hold=op, left=0, **outcome)
 
     def look(self, op, t, held, worker=0, valid=0):
-        self.add(f"worker-{worker}-1", t, "look", hold=op, seen=int(t * MS), valid=valid, held=held)
+        self.add(self.file_of(worker), t, "look", hold=op, seen=int(t * MS), valid=valid, held=held)
 
     def told_lost(self, t, worker=0, lock="lock-0", hold_id=""):
         where = {"client": 0, "lock": lock, "id": hold_id}
-        self.add(f"worker-{worker}-1", t, "told", what="lost", **where, error=LOST)
+        self.add(self.file_of(worker), t, "told", what="lost", **where, error=LOST)
 
     def lose(self, op, t, worker=0, lock="lock-0", hold_id=""):
         self.told_lost(t, worker, lock, hold_id)
-        self.add(f"worker-{worker}-1", t, "lost", hold=op, error=LOST)
+        self.add(self.file_of(worker), t, "lost", hold=op, error=LOST)
 
     def write(self, op, t, token, number, worker=0, accepted=True):
-        self.add(f"worker-{worker}-1", t, "write", hold=op, token=token, number=number, accepted=accepted)
+        self.add(self.file_of(worker), t, "write", hold=op, token=token, number=number, accepted=accepted)
 
     def history(self, ended=True, channels=0, connections=0):
         for name in list(self.files):
-            if name.startswith("worker") and ended:
+            if name.startswith(("worker", "peer")) and ended:
                 self.add(name, 90_000, "ended")
         self.add("driver", 100_000, "end", channels=channels, connections=connections)
         with tempfile.TemporaryDirectory() as folder:
