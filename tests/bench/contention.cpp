@@ -141,7 +141,10 @@ std::vector<scenario> contention_scenarios() {
       beside_redisson("beside-redisson-1", {2, true, 1}, true),
       beside_redisson("beside-redisson-2", {4, true, 2}, true),
       beside_redisson("beside-redisson-4", {8, true, 4}, true),
+      beside_redisson("beside-redisson-10ms", {.processes = 4, .turns = true, .redissons = 2, .hold = 10ms}, true, 6s),
       beside_redisson("beside-redisson-long", {.processes = 4, .turns = true, .redissons = 2, .hold = 50ms}, true, 12s),
+      beside_redisson("beside-redisson-500ms", {.processes = 4, .turns = true, .redissons = 2, .hold = 500ms}, true,
+                      60s),
       beside_redisson("beside-redisson-threads", {.processes = 4, .turns = true, .redissons = 2, .threads = true},
                       true),
       beside_redisson("beside-redisson-race", {2, false, 1}, false)};
