@@ -46,9 +46,10 @@ mutex mutex_of(const client& redis, const lock_name& lock, const owner& who) {
     case lock_name::kind::simple: return redis.simple_mutex(lock.text, who);
     case lock_name::kind::plain: return redis.mutex(lock.text, who);
     case lock_name::kind::red: return redis.red_lock(lock.text, who);
-    case lock_name::kind::red_simple: break;
+    case lock_name::kind::red_simple: return redis.red_lock(lock.text, who, reentrancy::not_reentrant);
+    case lock_name::kind::permits: break;
   }
-  return redis.red_lock(lock.text, who, reentrancy::not_reentrant);
+  return redis.expirable_semaphore(lock.text, permits_in_all).as_mutex();
 }
 
 std::vector<mutex> mutexes_of(const client& redis, const std::vector<lock_name>& locks, const owner& who) {
@@ -79,6 +80,7 @@ asio::awaitable<result<std::optional<lease_of<Lock>>>> ask(Lock m, const section
 
 template asio::awaitable<result<std::optional<lease>>> ask(mutex, const section&, std::function<void()>);
 template asio::awaitable<result<std::optional<lease>>> ask(any_of, const section&, std::function<void()>);
+template asio::awaitable<result<std::optional<lease>>> ask(several_permits, const section&, std::function<void()>);
 template asio::awaitable<result<std::optional<multi_lease>>> ask(multi_lock, const section&, std::function<void()>);
 
 }  // namespace holdfast::chaos

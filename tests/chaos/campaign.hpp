@@ -40,6 +40,9 @@ inline campaign campaign_of(std::string_view name) {
 /// That grant a lock, together.
 constexpr std::size_t lock_servers(campaign c) noexcept { return c == campaign::red ? 5 : 1; }
 
+/// A red_lock has one holder.
+constexpr bool has_permits(campaign c) noexcept { return c != campaign::red; }
+
 /// Processes of another library.
 constexpr std::size_t peers(campaign c) noexcept { return c == campaign::beside ? 2 : 0; }
 

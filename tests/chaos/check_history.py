@@ -13,12 +13,14 @@ from checker import history as histories
 from checker.liveness import hand_overs, liveness, percentile
 from checker.machine import slowness, unexplained_stalls
 from checker.order import order
-from checker.rules import Breaks, by_lock, claims, counts, exclusion, finality, ms, overlaps, releases, residue, signals, tokens
+from checker.rules import Breaks, by_lock, claims, counts, exclusion, finality, ms, overlaps, releases, residue, signals, sums, tokens
 from checker.wholes import wholes
 
-RULES = (exclusion, claims, counts, releases, tokens, signals, finality, liveness, wholes, order, residue)
-SEVERAL = ("of any_of", "of multi_lock")
-OF_CAMPAIGN = {"within": ("lost updates", *SEVERAL), "beside": ("lost updates", "of peers", *SEVERAL), "outside": ("lost updates", *SEVERAL), "red": ("lost updates", "votes withheld"),
+RULES = (exclusion, claims, counts, releases, tokens, signals, finality, liveness, wholes, order, residue, sums)
+SEVERAL = ("of any_of", "of multi_lock", "of a semaphore")
+OF_ONE_SERVER = ("lost updates", "looks at permits", *SEVERAL)
+OF_CAMPAIGN = {"within": OF_ONE_SERVER, "beside": (*OF_ONE_SERVER, "of peers"), "outside": OF_ONE_SERVER,
+               "red": ("lost updates", "votes withheld"),
                "sentinel": (*SEVERAL, "failovers", "lost", "stale writes refused"),
                "cluster": (*SEVERAL, "failovers", "slots moved", "lost", "stale writes refused")}
 FAILOVERS = ("kill a primary", "stop a primary", "relieve a primary", histories.UNORDERED)
@@ -67,6 +69,8 @@ def summary(history):
         "acquisitions": len(history.holds),
         "waited": waited(history),
         "of peers": sum(hold.process.foreign for hold in history.holds),
+        "of a semaphore": sum(hold.of.capacity > 1 for hold in history.holds),
+        "looks at permits": history.looks_at_permits,
         "of any_of": sum(len(hold.of.locks) > 1 for hold in history.holds),
         "of multi_lock": sum(hold.of.whole is not None for hold in history.holds),
         "votes withheld": history.votes_withheld,
@@ -77,7 +81,7 @@ def summary(history):
         "lost": sum(hold.lost_at is not None for hold in history.holds),
         "not acquired": {kind: number for kind, number in sorted(outcomes.items()) if kind != "acquired"},
         "forced": len(history.forced),
-        "two holders": sum(1 for _ in overlaps(history)),
+        "two holders": sum(hold.of.capacity == 1 for _, _, hold in overlaps(history)),
         "updates": sum(len(hold.updates) for hold in history.holds),
         "lost updates": lost_updates(history),
         "stale writes refused": writes.count(False),

@@ -5,12 +5,14 @@
 #include <cstdlib>
 #include <exception>
 #include <iostream>
+#include <optional>
 #include <thread>
 
 #include "chaos/arguments.hpp"
 #include "chaos/cpu_steal.hpp"
 #include "chaos/guarded_resource.hpp"
 #include "chaos/nemesis.hpp"
+#include "chaos/permit_watch.hpp"
 #include "chaos/rig.hpp"
 #include "chaos/stage.hpp"
 
@@ -38,6 +40,10 @@ void run(const arguments& given) {
 
   const cpu_steal_watch machine(given.text("folder") + "/machine.jsonl");
   stage on(kind, {given.text("worker"), given.text("peer")}, given.text("folder"), workers, seed, log);
+  std::optional<permit_watch> sums;
+  if (has_permits(kind) && !fails_over(kind))
+    sums.emplace(given.text("folder") + "/permits.jsonl", on.server(0).socket_path(), std::string(semaphore_name),
+                 permits_in_all);
   nemesis trouble(on, log, seed, kind);
   guarded_resource resource(on.resource().socket_path());
   const auto start = steady_clock::now();
@@ -57,6 +63,7 @@ void run(const arguments& given) {
     throw;
   }
   on.finish();
+  sums.reset();
   on.keep_logs();
   on.look_for_residue();
 }

@@ -79,7 +79,7 @@ asio::awaitable<void> task::work_under(const section& s) {
   h->leases.push_back(std::move(*got));
   told_.watch(operation, h->leases.front(), [h] { h->bell.ring(); });
   const auto counter = counter_of(h->leases.front(), s);
-  if (dice_.per_mille(100)) co_await check_count(*h);
+  if (s.locks.front().exclusive() && dice_.per_mille(100)) co_await check_count(*h);
   co_await reenter(*h, s);
   for (const auto& inner : s.nested) co_await work_under(inner);
   co_await linger(*h, s);
@@ -122,13 +122,22 @@ asio::awaitable<void> task::work_as_body(std::uint64_t operation, lease& l, cons
   told_.releasing(operation, 0);
 }
 
+asio::awaitable<result<std::optional<lease>>> task::ask_for(const section& s, std::function<void()> cancelling) {
+  const auto& first = s.locks.front();
+  if (first.by == lock_name::kind::permits) {
+    several_permits wanted{redis_.expirable_semaphore(first.text, permits_in_all), s.permits};
+    return ask(std::move(wanted), s, std::move(cancelling));
+  }
+  auto locks = mutexes_of(redis_, s.locks, self_);
+  if (s.of == section::choice::any) return ask(any_of(std::move(locks)), s, std::move(cancelling));
+  return ask(std::move(locks.front()), s, std::move(cancelling));
+}
+
 asio::awaitable<std::optional<lease>> task::acquire(const section& s, std::uint64_t operation) {
   const auto since = now();
   auto cancelling = [this, operation] { place_.log.write("cancel").add("op", operation); };
   told_.asked(operation, names_of(s), s.locks.front().by, s);
-  const auto which = mutexes_of(redis_, s.locks, self_);
-  auto asked = s.of == section::choice::any ? ask(any_of(which), s, cancelling) : ask(which.front(), s, cancelling);
-  auto got = co_await std::move(asked);
+  auto got = co_await ask_for(s, cancelling);
   if (!got || !*got) {
     told_.not_granted(operation, got ? error_code() : got.error());
     co_return std::nullopt;
@@ -136,7 +145,7 @@ asio::awaitable<std::optional<lease>> task::acquire(const section& s, std::uint6
   told_.granted(operation, **got);
   const bool waited_for_redis_alone = s.own || s.how == section::wait_mode::once;
   const bool late = waited_for_redis_alone && std::chrono::nanoseconds(now() - since) > late_reply;
-  if (late || dice_.per_mille(witnessed)) co_await told_.check_key(operation, **got);
+  if (s.locks.front().exclusive() && (late || dice_.per_mille(witnessed))) co_await told_.check_key(operation, **got);
   co_return std::move(*got);
 }
 
@@ -182,7 +191,8 @@ asio::awaitable<void> task::linger(hold& h, const section& s) {
     co_await pause(look_every);
     held = told_.look(h.operation, h.leases.front());
     if (held && asio::steady_timer::clock_type::now() < begin + s.fed_for) feed(h);
-    if (held && dice_.per_mille(witnessed)) co_await told_.check_key(h.operation, h.leases.front());
+    if (held && s.locks.front().exclusive() && dice_.per_mille(witnessed))
+      co_await told_.check_key(h.operation, h.leases.front());
     if (!std::exchange(to_renew, false)) continue;
     co_await renew(h);
   }

@@ -33,6 +33,7 @@ class task {
   asio::awaitable<void> work_under(const section& s);
   asio::awaitable<void> work_inside(const section& s);
   asio::awaitable<void> work_as_body(std::uint64_t operation, lease& l, const section& s);
+  asio::awaitable<result<std::optional<lease>>> ask_for(const section& s, std::function<void()> cancelling);
   asio::awaitable<std::optional<lease>> acquire(const section& s, std::uint64_t operation);
   asio::awaitable<void> reenter(hold& h, const section& s);
   asio::awaitable<void> check_count(hold& h);

@@ -20,6 +20,7 @@ void testimony::asked(std::uint64_t operation, const std::string& locks, lock_na
   if (s.replicas > 0) line.add("replicas", s.replicas);
   if (s.max_hold) line.add("max_hold", s.max_hold->count());
   if (s.as_body) line.add("as_body", true);
+  if (by == lock_name::kind::permits) line.add("permits", s.permits).add("of", permits_in_all);
 }
 
 void testimony::granted(std::uint64_t operation, const lease& l) {

@@ -39,6 +39,16 @@ void draw_hold(dice& d, section& s) {
   }
 }
 
+void draw_wait(dice& d, section& s) {
+  if (d.per_mille(150)) {
+    s.how = section::wait_mode::once;
+  } else if (d.per_mille(300)) {
+    s.how = section::wait_mode::bounded;
+    s.wait = d.between(1ms, 1500ms);
+  }
+  if (s.how != section::wait_mode::once && d.per_mille(50)) s.cancel = d.per_mille(400) ? 0ms : d.between(1ms, 60ms);
+}
+
 void draw_ending(dice& d, section& s) {
   if (d.per_mille(20)) {
     s.end = section::ending::unlock_twice;
@@ -62,9 +72,10 @@ std::string_view to_string(lock_name::kind k) noexcept {
     case lock_kind::plain: return "plain";
     case lock_kind::simple: return "simple";
     case lock_kind::red: return "red";
-    case lock_kind::red_simple: break;
+    case lock_kind::red_simple: return "red simple";
+    case lock_kind::permits: break;
   }
-  return "red simple";
+  return "permits";
 }
 
 workload::workload(campaign c)
@@ -108,7 +119,22 @@ void workload::draw_ttl(dice& d, section& s) const {
     s.ttl = d.per_mille(300) ? d.between(40ms, brief) : d.between(200ms, longest);
 }
 
+section workload::draw_permits(dice& d) const {
+  auto s = drawn_for(d.around(4ms));
+  s.locks = {semaphore_};
+  if (d.per_mille(250)) s.permits = 2 + static_cast<unsigned>(d.below(most_permits_of_one - 1));
+  draw_wait(d, s);
+  draw_terms(d, s);
+  draw_hold(d, s);
+  draw_ending(d, s);
+  s.counts = false;  // several count at once
+  s.as_body = s.permits == 1 && s.end == section::ending::unlock && !s.renew_by_hand && d.per_mille(100);
+  if (s.as_body) s.how = section::wait_mode::forever;
+  return s;
+}
+
 section workload::draw_section(dice& d) const {
+  if (has_permits(campaign_) && d.per_mille(120)) return draw_permits(d);
   auto s = drawn_for(d.around(4ms));
   const auto number = skewed_below(d, contended_.size() + 1);
   const bool breakable = number == contended_.size();
@@ -118,13 +144,7 @@ section workload::draw_section(dice& d) const {
     s.force_unlock = d.per_mille(100);
     if (s.force_unlock) return s;
   }
-  if (d.per_mille(150)) {
-    s.how = section::wait_mode::once;
-  } else if (d.per_mille(300)) {
-    s.how = section::wait_mode::bounded;
-    s.wait = d.between(1ms, 1500ms);
-  }
-  if (s.how != section::wait_mode::once && d.per_mille(50)) s.cancel = d.per_mille(400) ? 0ms : d.between(1ms, 60ms);
+  draw_wait(d, s);
   draw_terms(d, s);
   if (s.locks.front().reentrant() && d.per_mille(300)) s.reentries = 1 + static_cast<unsigned>(d.below(1 + d.below(4)));
   draw_hold(d, s);

@@ -24,6 +24,10 @@ inline constexpr milliseconds look_every{20};
 /// Of a thousand grants, and of as many looks, so many keys are looked at.
 inline constexpr unsigned witnessed = 40;
 
+/// The expirable_semaphore: so many at once, and so many of one hold at most.
+inline constexpr std::string_view semaphore_name = "permits-8";
+inline constexpr unsigned permits_in_all = 3, most_permits_of_one = 3;
+
 /// Draws what happens with the probability that it is asked for. The same draws for the same seed.
 class dice {
  public:
@@ -45,13 +49,15 @@ class dice {
 
 /// A lock of the workload, and by what it is locked.
 struct lock_name {
-  /// A fenced_mutex, a mutex (no tokens), a simple_mutex (nor re-entries); a red_lock as mutex, or as simple_mutex.
-  enum class kind { fenced, plain, simple, red, red_simple };
+  /// A fenced_mutex, a mutex (no tokens), a simple_mutex (nor re-entries); a red_lock as mutex, or as simple_mutex; an
+  /// expirable_semaphore.
+  enum class kind { fenced, plain, simple, red, red_simple, permits };
 
   std::string text;
   kind by = kind::fenced;
 
-  bool reentrant() const noexcept { return by != kind::simple && by != kind::red_simple; }
+  bool exclusive() const noexcept { return by != kind::permits; }
+  bool reentrant() const noexcept { return exclusive() && by != kind::simple && by != kind::red_simple; }
 };
 std::string_view to_string(lock_name::kind) noexcept;
 
@@ -73,6 +79,7 @@ struct section {
   microseconds think{};  ///< before it
   std::vector<lock_name> locks;
   choice of = choice::one;
+  unsigned permits = 1;       ///< of a semaphore
   bool own = false;           ///< nobody else ever asks for them
   bool force_unlock = false;  ///< breaks the lock instead of taking it; nothing below counts then
   wait_mode how = wait_mode::forever;
@@ -108,6 +115,7 @@ class workload {
   void draw_ttl(dice&, section&) const;
   void draw_replicas(dice&, section&) const;
   void draw_several(dice&, section&) const;
+  section draw_permits(dice&) const;
   void add_others(dice&, section&, bool of_one_kind) const;
 
   const campaign campaign_;
@@ -115,6 +123,7 @@ class workload {
   std::vector<lock_name> contended_;  // those that are wanted most come first
   lock_name breakable_;               // force_unlock() stays with it: nothing excuses an overlap of the others
   lock_name of_all_;                  // of long sections
+  lock_name semaphore_{std::string(semaphore_name), lock_name::kind::permits};
   lock_name::kind own_, own_simple_;  // of long sections, too: by what its own locks are locked
 };
 

@@ -114,7 +114,7 @@ class Operation:
     """A lock(), try_lock(), try_lock_for() or with_lock() of somebody who held nothing: of a lock, of any of several, or, as one of
     the operations of a whole, of a multi_lock."""
 
-    __slots__ = ("process", "line", "client", "lock", "locks", "kind", "whole", "ttl", "renewed", "max_hold", "wait", "as_body", "replicas",
+    __slots__ = ("process", "line", "client", "lock", "locks", "kind", "whole", "ttl", "renewed", "max_hold", "wait", "as_body", "replicas", "permits", "capacity",
                  "begin", "end", "outcome", "error", "cancelled_at")
 
     def __init__(self, process, line, event, whole=None):
@@ -125,6 +125,7 @@ class Operation:
         self.max_hold = event["max_hold"] * MS if "max_hold" in event else None
         self.wait = None if event["wait"] < 0 else event["wait"] * MS
         self.replicas = event.get("replicas", 0)  # so many must have the grant: all that can be elected, or 0
+        self.permits, self.capacity = event.get("permits", 1), event.get("of", 1)  # of a semaphore
         self.as_body = "as_body" in event  # granted to a body, which does not begin if the lock is lost before
         self.end = self.outcome = self.error = self.cancelled_at = None
 
@@ -300,6 +301,7 @@ class History:
         self.forced = []  # (begin, end, lock): force_unlock() may have struck in between
         self.foreign_releases = []  # (lock, refused, line)
         self.unreleased = []  # (key, ttl), when the last worker had ended
+        self.wrong_sums, self.looks_at_permits = [], 0  # (permits left, permits out, line); how often somebody looked
         self.residue = []  # (key, ttl), when each had time to end by itself
         self.failovers = []  # those that may forget something
         self.slots_moved = 0
@@ -478,6 +480,14 @@ def read_machine(history, path):
         process.stopped = Intervals(process.stalls + list(history.stolen))
 
 
+def read_permits(history, path):
+    for line, event in lines_of(path) if path.exists() else ():
+        if event["ev"] == "sum":
+            history.wrong_sums.append((event["left"], event["out"], line))
+        else:
+            history.looks_at_permits = event["number"]
+
+
 def name_of(event):
     return f"worker-{event['worker']}-{event['life']}"
 
@@ -488,6 +498,7 @@ def read(folder):
         read_worker(history, path)
     read_driver(history, Path(folder) / "driver.jsonl")
     read_machine(history, Path(folder) / "machine.jsonl")
+    read_permits(history, Path(folder) / "permits.jsonl")
     if history.servers > 1:  # a copy of it may be on its way to a minority of them
         history.forced = [(begin, max(end, begin + UNANSWERED), lock) for begin, end, lock in history.forced]
     for whole in history.wholes:

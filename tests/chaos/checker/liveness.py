@@ -311,7 +311,7 @@ def hand_overs(history):
         to_come = deque(sorted(waited, key=lambda o: o.begin))
         waiting, ways = [], {}
         for hold, after in zip(holds, holds[1:]):
-            if hold.free_at is None or after.process.foreign or not quiet.during(hold.begin, after.begin):
+            if hold.free_at is None or after.process.foreign or hold.of.capacity > 1 or not quiet.during(hold.begin, after.begin):
                 continue
             while to_come and to_come[0].begin < hold.given_up - ROUND_TRIP:
                 waiting.append(to_come.popleft())

@@ -74,24 +74,38 @@ def granted_first(last, hold):
 
 
 def overlaps(history):
-    """Each two holds of a lock that claimed to be exclusive at the same time: (lock, the one, the other, until when both did)."""
+    """Each hold that began while others of its lock claimed to be held: (lock, those others, the hold)."""
     for lock, holds in by_lock(history.holds).items():
         claiming = []
         for hold in holds:
             claiming = [other for other in claiming if other.end > hold.begin]
-            for other in claiming:
-                end = min(other.end, hold.end)
-                if end > hold.begin:
-                    yield lock, other, hold, end
+            if claiming and hold.end > hold.begin:
+                yield lock, claiming, hold
             claiming.append(hold)
 
 
 def exclusion(history, breaks):
-    """R1: no two holds of one lock claim to be exclusive at the same time. What explains one pair explains no other."""
-    for lock, other, hold, end in overlaps(history):
-        if not any(breaks.explain(one, hold.begin, end) for one in granted_first(other, hold)):
+    """R1: no two holds of one lock claim to be exclusive at the same time, and those of a semaphore have no more permits than there are.
+    What explains one pair explains no other."""
+    for lock, others, hold in overlaps(history):
+        def explained(other):
+            return any(breaks.explain(one, hold.begin, min(other.end, hold.end)) for one in granted_first(other, hold))
+
+        wrong = [other for other in others if not explained(other)]
+        if hold.of.capacity > 1:
+            taken = hold.of.permits + sum(other.of.permits for other in wrong)
+            if taken > hold.of.capacity:
+                yield "R1", f"{lock}: {taken} of {hold.of.capacity} permits were held when {hold} began, by {', '.join(map(str, wrong))} too"
+            continue
+        for other in wrong:
             both = f"{other} was sure of it until {other.end}, {hold} from {hold.begin}"
-            yield "R1", f"{lock} had two holders for {ms(end - hold.begin)}: {both}"
+            yield "R1", f"{lock} had two holders for {ms(min(other.end, hold.end) - hold.begin)}: {both}"
+
+
+def sums(history, breaks):
+    """R11: the permits that are left and those that are out are always as many as there are."""
+    for left, out, line in history.wrong_sums:
+        yield "R11", f"{left} permits were left, and {out} out (permits:{line})"
 
 
 def command_time(ttl):
@@ -141,7 +155,7 @@ def releases(history, breaks):
     answers = Answers(history)
     for lock, holds in by_lock(history.holds).items():
         for i, hold in enumerate(holds):
-            if hold.free_at is None or hold.passed_on:
+            if hold.free_at is None or hold.passed_on or hold.of.capacity > 1:
                 continue
             for j in range(i + 1, len(holds)):
                 other = holds[j]

@@ -6,8 +6,8 @@ import check_history
 
 
 class Strength(unittest.TestCase):
-    found = {"acquisitions": 100, "waited": 34, "of any_of": 1, "of multi_lock": 1, "votes withheld": 1, "lost updates": 1,
-             "hand-overs": {"in a client": 1, "between clients": 1}}
+    found = {"acquisitions": 100, "waited": 34, "of any_of": 1, "of multi_lock": 1, "of a semaphore": 1, "looks at permits": 1, "of peers": 1,
+             "votes withheld": 1, "lost updates": 1, "hand-overs": {"in a client": 1, "between clients": 1}}
 
     def weaknesses(self, campaign="within", least=0, **weak):
         return len(list(check_history.weaknesses({**self.found, **weak}, campaign, least)))
@@ -21,9 +21,11 @@ class Strength(unittest.TestCase):
             self.assertEqual(self.weaknesses(**weak), 1)
 
     def test_a_campaign_without_what_it_is_there_for_is_weak(self):
-        for campaign in "within", "outside", "red":
+        for campaign in "within", "outside", "beside", "red":
             of_several = 0 if campaign == "red" else 1
             self.assertEqual(self.weaknesses(campaign, **{"lost updates": 0}), 1)
             self.assertEqual(self.weaknesses(campaign, **{"of any_of": 0}), of_several)
             self.assertEqual(self.weaknesses(campaign, **{"of multi_lock": 0}), of_several)
+            self.assertEqual(self.weaknesses(campaign, **{"looks at permits": 0}), of_several)
+            self.assertEqual(self.weaknesses(campaign, **{"of peers": 0}), campaign == "beside")
             self.assertEqual(self.weaknesses(campaign, **{"votes withheld": 0}), 1 - of_several)
