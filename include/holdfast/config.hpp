@@ -100,7 +100,7 @@ struct config {
   /// percent-encode ',' in user and password too.
   /// Keys: db, user, password, client_name, key_prefix, ttl, command_timeout, connect_timeout (milliseconds), ca_file,
   /// ca_dir, certificate_file, key_file, server_name, sentinel_user, sentinel_password, sentinel_tls, strict_sentinel,
-  /// turns (on, off), pubsub (auto, classic, sharded, both), min_replicas.
+  /// turns (on, off), notes (on, off), pubsub (auto, classic, sharded, both), min_replicas.
   std::string url = "redis://localhost";
 
   // Login.
@@ -169,6 +169,11 @@ struct config {
   /// A program that subscribes to all channels, to watch them, counts as a client that received each release. It makes
   /// a client that locks one name again and again wait 2 ms after each unlock.
   bool turns = true;
+  /// Whether a grant is noted beside the lock: since when it is held, and the text of lock_options::note. holder() and
+  /// the command line show both. Each grant, pass and renewal costs one write more. No call waits for it, and its loss
+  /// changes nothing else. Keys: `holdfast_note:{name}`, with the TTL of the lock. The ACL user also needs these keys,
+  /// SET, TIME and GETRANGE.
+  bool notes = false;
   /// Receives background events: renewals, reconnects, late releases. The client keeps it alive.
   std::shared_ptr<holdfast::observer> observer{};
   /// Without an observer, a client prints a line to stderr after a call has waited for 5 s. It does so once if Redis

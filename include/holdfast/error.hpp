@@ -25,7 +25,7 @@ enum class errc {
   closed,              ///< Of a lease: its client was shut down or destroyed. Not held. Of a mutex: it was moved from.
   corrupt_lock,        ///< The key is of another type, or a lock without TTL. Or its count or fencing counter is not a
                        ///< number. Not held. Look at the key.
-  invalid_name,        ///< Names are 1 byte to 64 KiB. Nothing was sent.
+  invalid_name,        ///< Names are 1 byte to 64 KiB, notes at most 200 bytes. Nothing was sent.
   invalid_ttl,         ///< A TTL or max_hold outside its range. Nothing was sent.
   invalid_wait,        ///< A negative wait, or a grace outside 0 to 24 h. Nothing was sent.
   invalid_config,      ///< A URL or a field of config cannot be used, or the server has no such database. No lock

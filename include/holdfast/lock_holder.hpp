@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <chrono>
+#include <optional>
 #include <string>
 
 namespace holdfast {
@@ -14,6 +15,10 @@ struct lock_holder {
   std::string id;
   unsigned count = 0;  ///< number of holds: the first and its re-entries
   milliseconds ttl{};  ///< how long Redis keeps the lock without renewal; milliseconds::max(): a lock without TTL
+  /// When this hold began, by the server's clock. Empty: not known. holder() asks for it, and for the note, if the
+  /// asking client has config::notes. They are known if the holder's client has it too, soon after the grant.
+  std::optional<std::chrono::sys_time<milliseconds>> since{};
+  std::string note{};  ///< lock_options::note of the holder: any bytes, at most 200. Empty: none, or not known
 };
 
 }  // namespace holdfast

@@ -86,6 +86,7 @@ class HOLDFAST_EXPORT mutex {
   asio::awaitable<unsigned> hold_count(holdfast::owner) const;
   asio::awaitable<bool> held_by(holdfast::owner) const;  ///< hold_count() > 0
   /// The holder, by one read; empty: free. For people, logs and alarms: it may have changed before the answer arrives.
+  /// With config::notes a second read goes with the first, for the note. If it fails, since and note stay empty.
   /// Throws corrupt_lock also for a hash of several fields, such as that of Redisson's RReadWriteLock.
   asio::awaitable<std::optional<lock_holder>> holder() const;
   /// How long Redis keeps the lock without renewal; empty: free; milliseconds::max(): a lock without TTL.

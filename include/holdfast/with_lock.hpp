@@ -10,6 +10,7 @@
 #include <chrono>
 #include <concepts>
 #include <optional>
+#include <string>
 #include <type_traits>
 #include <utility>
 
@@ -98,18 +99,34 @@ struct kept_body<F, Held, void> {
   }
 };
 
+/// The options of a call that starts later: the text of their note may be gone by then.
+class kept_options {
+ public:
+  kept_options(const lock_options& given) : options_(given), note_(given.note) { options_.note = {}; }
+  /// Refers to this object.
+  lock_options get() const {
+    auto options = options_;
+    options.note = note_;
+    return options;
+  }
+
+ private:
+  lock_options options_;
+  std::string note_;
+};
+
 /// `Lock`: mutex or any_of, whose lease is a lease, or multi_lock.
 template <class Held, class F, class Lock>
-auto locked(Lock mutex, F body, lock_options options) -> asio::awaitable<body_value_t<F, Held>> {
+auto locked(Lock mutex, F body, kept_options options) -> asio::awaitable<body_value_t<F, Held>> {
   kept_body<F, Held> kept{body};
-  co_await run_locked(std::move(mutex), kept.ref(), options);
+  co_await run_locked(std::move(mutex), kept.ref(), options.get());
   if constexpr (!std::is_void_v<body_value_t<F, Held>>) co_return std::move(*kept.value);
 }
 
 template <class Held, class F, class Lock>
-auto try_locked(Lock mutex, milliseconds wait, F body, lock_options options) -> asio::awaitable<attempted_t<F, Held>> {
+auto try_locked(Lock mutex, milliseconds wait, F body, kept_options options) -> asio::awaitable<attempted_t<F, Held>> {
   kept_body<F, Held> kept{body};
-  [[maybe_unused]] const bool had = co_await try_run_locked(std::move(mutex), wait, kept.ref(), options);
+  [[maybe_unused]] const bool had = co_await try_run_locked(std::move(mutex), wait, kept.ref(), options.get());
   if constexpr (std::is_void_v<body_value_t<F, Held>>)
     co_return had;
   else

@@ -8,6 +8,7 @@
 #include "base/escape.hpp"
 #include "config/settings.hpp"
 #include "protocol/keys.hpp"
+#include "protocol/note/note.hpp"
 #include "sync/engine.hpp"
 
 namespace holdfast::detail {
@@ -84,6 +85,11 @@ void check_lock(const engine& engine, const lock_keys& keys) {
   if (keys.of.voted == engine.several_primaries()) return;
   throw error(errc::invalid_config, keys.of.voted ? "a red_lock needs a client with several primaries"
                                                   : "a client with several primaries has no other lock than red_lock");
+}
+
+void check_note(std::string_view note) {
+  if (note.size() <= longest_note) return;
+  throw error(errc::invalid_name, "the note has " + std::to_string(note.size()) + " bytes, more than 200");
 }
 
 void check_wait(milliseconds wait) {

@@ -2,6 +2,7 @@
 #pragma once
 #include <chrono>
 #include <cstdint>
+#include <string_view>
 
 #include <holdfast/config.hpp>
 #include <holdfast/lock_options.hpp>
@@ -27,6 +28,8 @@ inline constexpr std::uint32_t most_permits = 2'147'483'647;
 /// Throws error: invalid_name, invalid_argument for a semaphore without permits, or invalid_config if these servers do
 /// not have this kind of lock.
 void check_lock(const engine&, const lock_keys& keys);
+/// Throws error: invalid_name.
+void check_note(std::string_view note);
 /// Throws error: invalid_wait.
 void check_wait(milliseconds wait);
 /// Throws error: invalid_wait.

@@ -40,8 +40,11 @@ asio::awaitable<T> on_semaphore(const std::weak_ptr<core>& where, shared_keys ke
 
 /// `T`: lease or optional<lease>.
 template <class T>
-asio::awaitable<T> acquire_permits(const std::weak_ptr<core>& where, shared_keys keys, unsigned n, lock_call request) {
-  request.amount = static_cast<std::uint8_t>(std::min(n, expirable_semaphore::most_at_once + 1));
+asio::awaitable<T> acquire_permits(const std::weak_ptr<core>& where, shared_keys keys, unsigned n,
+                                   const lock_options& options, std::optional<milliseconds> limit = {}) {
+  // A number out of range is refused below, before anything is asked.
+  const auto amount = static_cast<std::uint8_t>(std::min(n, expirable_semaphore::most_at_once + 1));
+  const lock_call request({}, options, limit, amount);
   return on_semaphore<T>(where, std::move(keys),
                          [n, request](engine& locks, const shared_keys& keys, const std::shared_ptr<caller<T>>& to,
                                       const calling_coroutine& by) {
@@ -58,16 +61,16 @@ expirable_semaphore::expirable_semaphore(std::weak_ptr<core> core, shared_keys k
     : core_(std::move(core)), keys_(std::move(keys)) {}
 
 asio::awaitable<lease> expirable_semaphore::acquire(unsigned n, lock_options options) const {
-  return acquire_permits<lease>(core_, keys_, n, {{}, options});
+  return acquire_permits<lease>(core_, keys_, n, options);
 }
 
 asio::awaitable<std::optional<lease>> expirable_semaphore::try_acquire(unsigned n, lock_options options) const {
-  return acquire_permits<std::optional<lease>>(core_, keys_, n, {{}, options, milliseconds::zero()});
+  return acquire_permits<std::optional<lease>>(core_, keys_, n, options, milliseconds::zero());
 }
 
 asio::awaitable<std::optional<lease>> expirable_semaphore::try_acquire_for(milliseconds wait, unsigned n,
                                                                            lock_options options) const {
-  return acquire_permits<std::optional<lease>>(core_, keys_, n, {{}, options, wait});
+  return acquire_permits<std::optional<lease>>(core_, keys_, n, options, wait);
 }
 
 asio::awaitable<unsigned> expirable_semaphore::available() const {

@@ -16,28 +16,56 @@ namespace holdfast::detail {
 ///
 /// Decision: the arguments stay as they are until the call is on the strand. The limit counts from there, and there the
 /// client's config completes the options. A caller gets a wrong argument as an exception of its co_await.
-struct lock_call {
-  std::optional<owner> locker;  // the owner given to the mutex
-  lock_options options;
-  std::optional<milliseconds> limit{};  // empty: lock(). 0: one attempt
-  std::uint8_t amount = 1;              // of permits
+///
+/// Decision: the options are taken apart, so that a waiter with room for a note is no larger than one without. There
+/// may be a hundred thousand waiters. The note is copied here, because the awaitable may start when its text is gone.
+class lock_call {
+ public:
+  /// `given`: the owner given to the mutex. `limit`: empty for lock(); 0 for one attempt. `amount`: of permits.
+  lock_call(const std::optional<owner>& given, const lock_options& options, std::optional<milliseconds> limit = {},
+            std::uint8_t amount = 1)
+      : locker_(given), ttl_(options.ttl), max_hold_(options.max_hold), min_replicas_(options.min_replicas),
+        renew_(options.renew), wait_(!limit                           ? wait_mode::forever
+                                     : *limit == milliseconds::zero() ? wait_mode::once
+                                                                      : wait_mode::until_deadline),
+        amount_(amount), limit_(limit.value_or(milliseconds::zero())), note_(shared_text::copy_of(options.note)) {}
 
-  bool forever() const noexcept { return !limit; }
-  bool once() const noexcept { return limit == milliseconds::zero(); }
+  bool forever() const noexcept { return wait_ == wait_mode::forever; }
+  bool once() const noexcept { return wait_ == wait_mode::once; }
+  bool renewed() const noexcept { return renew_.value_or(!ttl_); }
+  const std::optional<owner>& locker() const noexcept { return locker_; }
 
-  /// Throws error: invalid_wait, invalid_ttl.
+  /// Throws error: invalid_wait, invalid_ttl, invalid_name.
   lock_request request(const engine& locks, const calling_coroutine& by) const {
-    using wait_mode = lock_request::wait_mode;
-    const auto wait = forever() ? wait_mode::forever : once() ? wait_mode::once : wait_mode::until_deadline;
-    if (limit) check_wait(*limit);
-    const auto bound = locker ? locker : by.bound;
-    lock_request request{bound.value_or(owner{}), bound.has_value(), resolve_terms(locks.settings(), options), wait};
-    request.amount = amount;
-    request.coroutine = by.coroutine;
-    if (wait == wait_mode::until_deadline) request.deadline = saturating_add(locks.now(), *limit);
+    check_wait(limit_);
+    check_note(text_of(note_));
+    const auto& settings = locks.settings();
+    const lock_options options{.ttl = ttl_, .renew = renew_, .max_hold = max_hold_, .min_replicas = min_replicas_};
+    const auto bound = locker_ ? locker_ : by.bound;
+    lock_request request{.owner = bound.value_or(owner{}),
+                         .bound = bound.has_value(),
+                         .wait = wait_,
+                         .amount = amount_,
+                         .asked = resolve_terms(settings, options),
+                         .coroutine = by.coroutine};
+    if (settings.notes) request.note = note_;
+    if (wait_ == wait_mode::until_deadline) request.deadline = saturating_add(locks.now(), limit_);
     return request;
   }
+
+ private:
+  using wait_mode = lock_request::wait_mode;
+
+  std::optional<owner> locker_;
+  std::optional<milliseconds> ttl_, max_hold_;
+  std::optional<unsigned> min_replicas_;
+  std::optional<bool> renew_;
+  wait_mode wait_;
+  std::uint8_t amount_;
+  milliseconds limit_;
+  shared_text_ptr note_;
 };
+static_assert(sizeof(lock_call) <= 10 * sizeof(void*), "a waiter has it");
 
 /// The answer of a lock that was moved from: closed.
 template <class T>

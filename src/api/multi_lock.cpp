@@ -92,7 +92,6 @@ struct joint_call {
     request.deadline = *deadline;
     return request;
   }
-  bool renewed() const noexcept { return call.options.renew.value_or(!call.options.ttl); }
 };
 using joint_call_ptr = std::shared_ptr<joint_call>;
 
@@ -232,7 +231,7 @@ asio::awaitable<group_answer> taken_in_order(plan_ptr plan, joint_call_ptr call)
   auto together = access::make_multi_lease(std::move(all.leases));
   together.feed();
   try {
-    if (!call->renewed()) co_await access::renew(together, {}, call->deadline.value_or(time_point::max()));
+    if (!call->call.renewed()) co_await access::renew(together, {}, call->deadline.value_or(time_point::max()));
   } catch (const error& failure) {
     // A call that waits through outages waits through this one as well.
     if (failure.code() == condition::retry_later && !call->call.once())
@@ -249,7 +248,7 @@ template <class T>
 asio::awaitable<T> acquire(plan_ptr plan, lock_call request) {
   if (!plan) co_return co_await detail::without_client<T>();
   for (const auto& wanted : plan->locks) detail::check_name(*wanted.keys);
-  const auto call = std::make_shared<joint_call>(joint_call{request, request.locker.value_or(owner())});
+  const auto call = std::make_shared<joint_call>(joint_call{request, request.locker().value_or(owner())});
   for (;;) {
     auto answer = co_await taken_in_order(plan, call);
     if (answer.type == group_answer::kind::had) co_return access::make_multi_lease(std::move(answer.leases));

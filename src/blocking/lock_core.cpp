@@ -47,7 +47,10 @@ const holdfast::mutex& plain(const any_lock& lock) {
 }
 
 lock_core::lock_core(std::vector<std::shared_ptr<io_thread>> homes, any_lock lock, lock_options terms, std::string name)
-    : homes_(std::move(homes)), underlying_(std::move(lock)), terms_(terms), holds_(std::move(name)) {}
+    : homes_(std::move(homes)), underlying_(std::move(lock)), note_(terms.note), terms_(terms),
+      holds_(std::move(name)) {
+  terms_.note = note_;
+}
 
 void lock_core::check_here() const {
   if (elsewhere()) throw error(errc::closed, about("the parent process holds it"));

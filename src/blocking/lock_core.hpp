@@ -82,7 +82,8 @@ class lock_core final : public thread_end_listener, public std::enable_shared_fr
 
   const std::vector<std::shared_ptr<io_thread>> homes_;
   const any_lock underlying_;
-  const lock_options terms_;
+  const std::string note_;  // terms_ refers to it
+  lock_options terms_;
   thread_holds holds_;
 };
 

@@ -90,6 +90,7 @@ void merge_behaviour(config& settings, const url_parts& url) {
   merge(settings.command_timeout, untouched.command_timeout, url, "command_timeout", read_duration);
   merge(settings.connect_timeout, untouched.connect_timeout, url, "connect_timeout", read_duration);
   merge(settings.turns, untouched.turns, url, "turns", read_switch);
+  merge(settings.notes, untouched.notes, url, "notes", read_switch);
   merge(settings.min_replicas, untouched.min_replicas, url, "min_replicas", read_count);
   merge(settings.sentinel.user, untouched.sentinel.user, url, "sentinel_user", read_text);
   merge(settings.sentinel.password, untouched.sentinel.password, url, "sentinel_password", read_text);
@@ -222,7 +223,7 @@ redis::endpoint primary_of(config config, std::size_t index) {
     const auto url = detail::parse_url(config.red_lock.primaries[index]);
     detail::check_is_one_server(url);
     detail::check_meaning(config, detail::deployment::primaries, url);
-    for (const auto* key : {"client_name", "key_prefix", "ttl", "command_timeout", "connect_timeout"})
+    for (const auto* key : {"client_name", "key_prefix", "ttl", "command_timeout", "connect_timeout", "notes"})
       if (url.find(key)) refuse(std::string(key) + " is not one server's: it belongs into the config");
     merge_server(config, url);
     return endpoint_of(config, url);

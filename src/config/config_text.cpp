@@ -63,9 +63,10 @@ std::ostream& operator<<(std::ostream& out, const config& config) {
              << " poll_cap=" << config.poll_cap.count() << "ms reconnect_cap=" << config.reconnect_cap.count()
              << "ms health_check_interval=" << config.health_check_interval.count()
              << "ms token_ttl=" << config.token_ttl.count() << "ms turns=" << text_of(config.turns)
-             << " observer=" << (config.observer ? "set" : "none") << " quiet=" << text_of(config.quiet)
-             << " pending_commands=" << config.pending_commands << " min_replicas=" << config.min_replicas
-             << " node_map=" << text_of(config.node_map) << " sentinel.user=" << quoted(config.sentinel.user)
+             << " notes=" << text_of(config.notes) << " observer=" << (config.observer ? "set" : "none")
+             << " quiet=" << text_of(config.quiet) << " pending_commands=" << config.pending_commands
+             << " min_replicas=" << config.min_replicas << " node_map=" << text_of(config.node_map)
+             << " sentinel.user=" << quoted(config.sentinel.user)
              << " sentinel.password=" << password_text(config.sentinel.password)
              << " sentinel.tls=" << (config.sentinel.tls ? text_of(*config.sentinel.tls) : "unset")
              << " sentinel.strict=" << text_of(config.sentinel.strict)

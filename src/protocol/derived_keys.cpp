@@ -29,8 +29,10 @@ key_parts below(std::string_view lock, std::string_view suffix) {
 
 key_parts channel_parts(const lock_keys& keys) { return beside(keys.of.layout.channel, keys.lock); }
 key_parts token_parts(const lock_keys& keys) { return beside(keys.of.layout.token, keys.lock); }
+key_parts note_parts(const lock_keys& keys) { return beside(note_stem, keys.lock); }
 
 std::string channel_of(const lock_keys& keys) { return joined(channel_parts(keys)); }
 std::string token_key(const lock_keys& keys) { return joined(token_parts(keys)); }
+std::string note_key(const lock_keys& keys) { return joined(note_parts(keys)); }
 
 }  // namespace holdfast::detail

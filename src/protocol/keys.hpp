@@ -41,6 +41,8 @@ enum class publish_word : std::uint8_t {
 /// The word that the scripts expect.
 std::string_view text_of(publish_word word) noexcept;
 
+/// The stem of the key with the note of a lock (protocol/note/note.hpp). All kinds have it.
+inline constexpr std::string_view note_stem = "holdfast_note";
 /// The key of the vote of one of several primaries.
 inline constexpr std::string_view vote_marker = "holdfast:redlock";
 

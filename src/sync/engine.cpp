@@ -47,6 +47,10 @@ engine::engine(environment env, std::weak_ptr<lease_home> home, owner_fields fie
     });
     env_.notices = notices_.get();
   }
+  if (env_.settings.notes) {
+    notes_ = std::make_unique<grant_notes>(env_);
+    env_.notes = notes_.get();
+  }
   // A deployment never changes between one server and several primaries, so no command asks.
   env_.sender = &single_;
   if (env_.servers.primaries() > 1) {

@@ -15,6 +15,7 @@
 #include "sync/inquiry/permission_survey.hpp"
 #include "sync/inquiry/questions.hpp"
 #include "sync/line/wait_notices.hpp"
+#include "sync/note/grant_notes.hpp"
 #include "sync/registry.hpp"
 #include "sync/several/multi_acquisition.hpp"
 #include "sync/vote/quorum_sender.hpp"
@@ -118,6 +119,7 @@ class engine final {
 
   environment env_;
   std::unique_ptr<wait_notices> notices_;  // null if there is an observer
+  std::unique_ptr<grant_notes> notes_;     // null without config::notes
   std::unique_ptr<voting> voting_;         // null for one server
   std::optional<quorum_sender> quorum_;    // empty for one server
   const single_server_sender single_{};

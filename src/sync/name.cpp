@@ -10,6 +10,7 @@
 #include "sync/hold/lease_record.hpp"
 #include "sync/line/discipline.hpp"
 #include "sync/line/reentry.hpp"
+#include "sync/note/grant_notes.hpp"
 
 namespace holdfast::detail {
 namespace {
@@ -102,6 +103,7 @@ std::shared_ptr<lease_record> name::hold_for(const lock_request& request, const 
                                       {grant.reply.value.token, grant.reply.value.spare_tokens}, 0, now, parts, *this));
   made->coroutine = request.coroutine;
   auto lease = begin(made, [&] { return made->grant(request.asked, grant.sent, now, grant.yes); });
+  if (env().notes) env().notes->granted(*made->on, request.note, now);
   hand_over_.granted(now);
   // Waiters of the same owner need no turn of their own: they nest in the new hold.
   move_to_hold_of(request, *made);
@@ -218,7 +220,9 @@ std::shared_ptr<lease_record> name::take_over(hold& before, const acquisition& s
   const hold_ptr next(new (*host_.parts.client->blocks) hold(before.on, request.owner, request.bound, token,
                                                              before.passes + 1, now, host_.parts, *this));
   next->coroutine = request.coroutine;
-  return begin(next, [&] { return next->take_over(request.asked, now); });
+  auto lease = begin(next, [&] { return next->take_over(request.asked, now); });
+  if (env().notes) env().notes->granted(*next->on, request.note, now);
+  return lease;
 }
 
 void name::report_pass(const hold& before, milliseconds ttl, time_point now) const {

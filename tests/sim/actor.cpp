@@ -153,8 +153,11 @@ void actor::lock(const detail::shared_keys& name, bool reenter) {
 detail::lock_request actor::some_request(bool bound) {
   const auto dice = w_.below(10);
   const auto wait = dice < 6 ? patience::forever : dice < 8 ? patience::once : patience::until_deadline;
-  detail::lock_request request{bound ? me_->who : owner(), bound,
-                               detail::resolve_terms(client_.settings(), some_options()), wait};
+  detail::lock_request request{.owner = bound ? me_->who : owner(),
+                               .bound = bound,
+                               .wait = wait,
+                               .asked = detail::resolve_terms(client_.settings(), some_options()),
+                               .note = detail::shared_text::copy_of(client_.settings().notes ? "why" : "")};
   if (wait == patience::until_deadline) request.deadline = w_.plan.now() + w_.between(1ms, client_.settings().ttl * 2);
   return request;
 }

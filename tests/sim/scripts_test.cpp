@@ -560,6 +560,37 @@ TEST_CASE("a repeated acquire of several fenced locks has the same tokens again"
   CHECK(s.all.primary(named(hash_rows, "acquire_all_fenced").call).to_string() == first.to_string());
 }
 
+TEST_CASE("a note has the instant by the server's clock in place of the age, and the TTL that is sent") {
+  const auto check = [](const servers& all) {
+    const auto now = [&] {
+      const auto time = all.primary({"TIME"}).elements;
+      return std::stoll(time.at(0).to_string()) * 1'000 + std::stoll(time.at(1).to_string()) / 1'000;
+    };
+    const auto write = [&](const arguments& args) { return all.primary(eval(lua::write_note, {"note"}, args)); };
+    const auto text = [&] { return all.primary({"GET", "note"}).to_string(); };
+    all.primary({"HSET", "note", "of", "another type"});
+    const auto before = now();
+    CHECK(write({ms, std::string("7000 me:1 a\nb \0 c", 17)}) == "1");
+    const auto instant = std::stoll(text());
+    CHECK((instant >= before - 7'000 && instant <= now() - 7'000));
+    CHECK(text().ends_with(std::string(" me:1 a\nb \0 c", 13)));
+    CHECK(about(all.primary({"PTTL", "note"}).number, ttl));
+    CHECK(write({ms, "0 me:1 "}) == "1");
+    CHECK(text().ends_with(" me:1 "));
+    const auto kept = text();
+    for (const auto* wrong : {"0", "-1", "1.5", "x", "86400001"}) CHECK(write({wrong, "0 me:1 x"}).is_error());
+    for (const auto* wrong : {"", "x me:1 x", "-1 me:1 x", "7"}) CHECK(write({ms, wrong}).is_error());
+    CHECK(text() == kept);
+    all.replicate();
+    CHECK(all.replica(eval(lua::write_note, {"note"}, {ms, "0 me:1 x"})).is_error());
+  };
+  SECTION("simulated") { check(simulated().all); }
+  SECTION("real") {
+    need_redis();
+    check(real_pair().all);
+  }
+}
+
 TEST_CASE("where a user may not write the TTL, or one of the keys, nothing of several is left") {
   need_redis();
   const test::real_redis server;

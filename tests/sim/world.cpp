@@ -51,7 +51,8 @@ std::string_view name_of_script(std::string_view digest) {
       {lua::simple_release.sha1, "simple_release"},
       {lua::simple_force_release.sha1, "simple_force_release"},
       {lua::change_marker.sha1, "change_marker"},
-      {lua::tell_apart.sha1, "tell_apart"}};
+      {lua::tell_apart.sha1, "tell_apart"},
+      {lua::write_note.sha1, "write_note"}};
   const auto found = std::find_if(std::begin(names), std::end(names), [&](const auto& n) { return n.first == digest; });
   return found == std::end(names) ? std::string_view() : found->second;
 }
@@ -97,6 +98,8 @@ detail::deployment kind_of(std::uint64_t seed) {
 
 /// Of two seeds of a kind, in the order of all, one has turns.
 bool takes_turns(std::uint64_t seed) { return seed / 20 % 2 == 1; }
+/// Of four seeds of each of these, one has notes.
+bool keeps_notes(std::uint64_t seed) { return seed / 40 % 4 == 1; }
 
 /// Everything of one seed.
 class world {
@@ -190,6 +193,7 @@ class world {
     c.reconnect_cap = 1s;
     c.poll_cap = c.ttl / 3;
     c.turns = takes_turns(seed);
+    c.notes = keeps_notes(seed);
     if (kind == detail::deployment::primaries) c.red_lock.longest_ttl = c.ttl;
     if (kind == detail::deployment::cluster && random_.next() % 100 >= percent_of_sharded)
       c.cluster.pubsub = pubsub_mode::classic;

@@ -22,6 +22,7 @@
 
 namespace holdfast::detail {
 
+class grant_notes;
 class script_sender;
 class wait_notices;
 
@@ -44,6 +45,7 @@ struct environment {
   publish_word word = publish_word::publish;
   const script_sender* sender = nullptr;  // chosen by the engine
   wait_notices* notices = nullptr;        // null if there is an observer
+  grant_notes* notes = nullptr;           // null without config::notes
   const bool ids = !settings.observer || settings.observer->wants_ids();
   const block_pool_ptr blocks{new block_pool};
   bool message_withheld = false;  // the event was reported

@@ -14,6 +14,7 @@
 #include "sync/hold/lease_record.hpp"
 #include "sync/hold/loss.hpp"
 #include "sync/hold/set_hold_count.hpp"
+#include "sync/note/grant_notes.hpp"
 
 namespace holdfast::detail {
 
@@ -380,7 +381,7 @@ void hold::end(lease_state as, errc reason, text detail) noexcept {
   parts_.renewals.forget(*on);
   packed_.end.store(as, std::memory_order_release);
   // The watchdog asks the holder of each claim, so the claim was forgotten first.
-  if (on->holder() == this) on->hand_to(nullptr);
+  if (on->holder() == this) leave_claim();
 }
 
 void hold::tell_reentries() {
@@ -401,9 +402,14 @@ void hold::leave_host() noexcept {
   const auto last = no_more_kept();
   if (on->holder() == this) {
     parts_.renewals.forget(*on);
-    on->hand_to(nullptr);
+    leave_claim();
   }
   host_ = nullptr;
+}
+
+void hold::leave_claim() noexcept {
+  on->hand_to(nullptr);
+  if (parts_.env.notes) parts_.env.notes->ended(*on);
 }
 
 // A queued change and its hold refer to each other, and the command under way may never be answered. Without this both

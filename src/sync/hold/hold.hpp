@@ -282,6 +282,7 @@ class hold final : public boost::intrusive_ref_counter<hold> {
   void end_by_loss(errc reason);
   text text_of(const loss_facts& loss) const noexcept;
   void tell_reentries();
+  void leave_claim() noexcept;
   void leave_if_forgotten();
 
   const engine_parts& parts_;

@@ -1,9 +1,53 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "sync/inquiry/questions.hpp"
 
+#include <memory>
+#include <vector>
+
+#include "base/if_memory.hpp"
+#include "protocol/note/note.hpp"
 #include "sync/command/send_once.hpp"
 
 namespace holdfast::detail {
+namespace {
+
+/// The two answers to one holder(). They come in any order, and the caller gets both together.
+class noted_holder {
+ public:
+  using answered_holder = answer<std::optional<lock_holder>>;
+
+  explicit noted_holder(answer_handler<std::optional<lock_holder>> done) : done_(std::move(done)) {}
+
+  void named(answered_holder&& named) {
+    named_ = std::move(named);
+    finish();
+  }
+  /// A note that cannot be read is left out.
+  void noted(const outcome& note) {
+    // A copy of the texts: the outcomes of several primaries end with this call.
+    if_memory([&] { texts_ = texts_in(note); });
+    answered_ = true;
+    finish();
+  }
+
+ private:
+  void finish() {
+    if (!named_ || !answered_) return;
+    if (auto& holder = named_->value)
+      if (const auto note = note_of(holder->id, texts_)) {
+        holder->since = note->since;
+        holder->note = note->words;
+      }
+    done_(std::move(*named_));
+  }
+
+  const answer_handler<std::optional<lock_holder>> done_;
+  std::optional<answered_holder> named_;
+  std::vector<std::string> texts_;
+  bool answered_ = false;  // the question about the note
+};
+
+}  // namespace
 
 template <class T, class Make, class Read>
 void questions::ask(const shared_keys& keys, Make make, Read read, answer_handler<T> done) const {
@@ -33,6 +77,7 @@ void questions::count(const shared_keys& keys, const owner_field& field, answer_
 }
 
 void questions::holder(const shared_keys& keys, answer_handler<std::optional<lock_holder>> done) const {
+  if (parts_.env.notes && !parts_.closed()) done = with_note(keys, std::move(done));
   auto read = [keys](const outcome& outcome) {
     auto reply = keys->of.holder.read(outcome);
     // The public type is made here, so that the protocol does not depend on it.
@@ -41,6 +86,15 @@ void questions::holder(const shared_keys& keys, answer_handler<std::optional<loc
     return answer;
   };
   ask(keys, keys->of.holder.make, std::move(read), std::move(done));
+}
+
+// Sent before the question about the holder: a caller that gets an exception for lack of memory has no answer to come.
+answer_handler<std::optional<lock_holder>> questions::with_note(const shared_keys& keys,
+                                                                answer_handler<std::optional<lock_holder>> done) const {
+  const auto both = std::make_shared<noted_holder>(parts_.calls.until_closed(errc::shutting_down, std::move(done)));
+  send_until(parts_.env, parts_.env.now() + parts_.env.settings.command_timeout, read_note(*keys), urgency::refusable,
+             [both, keys](const outcome& note) { both->noted(note); });
+  return [both](answer<std::optional<lock_holder>>&& holder) { both->named(std::move(holder)); };
 }
 
 void questions::remaining_ttl(const shared_keys& keys, answer_handler<std::optional<milliseconds>> done) const {

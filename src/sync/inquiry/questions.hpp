@@ -30,6 +30,9 @@ class questions {
  private:
   template <class T, class Make, class Read>
   void ask(const shared_keys& keys, Make make, Read read, answer_handler<T> done) const;
+  /// Asks for the note as well. Returns the handler for the holder alone.
+  answer_handler<std::optional<lock_holder>> with_note(const shared_keys& keys,
+                                                       answer_handler<std::optional<lock_holder>> done) const;
 
   const engine_parts& parts_;
 };

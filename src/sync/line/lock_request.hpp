@@ -5,6 +5,7 @@
 #include <holdfast/owner_id.hpp>
 
 #include "base/lease_clock.hpp"
+#include "base/shared_text.hpp"
 #include "protocol/owner_field.hpp"
 #include "protocol/replies.hpp"
 #include "protocol/vote/vote_count.hpp"
@@ -19,13 +20,13 @@ struct lock_request {
   enum class wait_mode : std::uint8_t { forever, once, until_deadline };
   owner_id owner;
   bool bound = false;  // the caller gave the owner, or it is bound to the task
-  terms asked;
   wait_mode wait = wait_mode::forever;
   std::uint8_t amount = 1;  // of permits, together or not at all
   /// A part of an any_acquisition. It never re-enters, and the any_acquisition reports for all parts.
   bool one_of_several = false;
   /// Redis has just said busy. A waiter that is the first of its line begins with the subscription.
   bool found_taken = false;
+  terms asked;
   std::uint32_t part = 0;                   // of `whole`
   time_point deadline = time_point::max();  // until_deadline only
   /// The calling coroutine, known by the bottom of its stack (api/coroutine_caller.hpp). Null: it is unknown. Only an
@@ -34,6 +35,7 @@ struct lock_request {
   /// The call for several locks that this is a part of. The part sends nothing itself, and that call reports its
   /// failure. Null: it is no part.
   all_or_none_part* whole = nullptr;
+  shared_text_ptr note{};  // null: none, or the client keeps no notes
 
   bool asks_once() const noexcept { return wait == wait_mode::once; }
 };

@@ -6,6 +6,7 @@
 
 #include "base/assert.hpp"
 #include "base/if_memory.hpp"
+#include "sync/note/grant_notes.hpp"
 
 namespace holdfast::detail {
 namespace {
@@ -55,6 +56,7 @@ void watchdog::guard(claim& held, time_point sent, time_point now, primary_set a
     }
   }
   rearm();
+  if (env_.notes) env_.notes->confirmed(held);
   if (first) env_.servers.keep_watch(true);
 }
 
@@ -152,6 +154,7 @@ void watchdog::confirmed(share& part, time_point sent, milliseconds ttl, bool do
   // Loss is sticky: a confirmation after the end of the validity changes nothing. expire_due() reports the loss.
   if (now >= held.valid_until() || !held.confirm(part, valid_until(from, ttl, env_.settings.drift))) return;
   count_renewal(part, left);
+  if (env_.notes) env_.notes->confirmed(held);
   plan_next(part, sent, now, restore(part) ? rhythm::begun : rhythm::kept);
   if (doubted) return renewals_.confirm_by(part, once_more);
   // One of several shares does not settle a doubt: the field may be gone at the other primaries.

@@ -71,8 +71,13 @@ using lock_view = std::variant<hash_view, simple_view>;
 /// Where a node keeps its vote.
 constexpr std::string_view vote_key = "holdfast:redlock";
 
-/// A key that is no lock: a counter of tokens, or the node's vote. It outlives the locks.
-inline bool is_side_key(std::string_view key) { return hash_view::is_token_key(key) || key == vote_key; }
+/// Where the note of a lock is.
+constexpr std::string_view note_keys = "holdfast_note:";
+
+/// A key that is no lock: a counter of tokens, the node's vote, or a note. It outlives the locks.
+inline bool is_side_key(std::string_view key) {
+  return hash_view::is_token_key(key) || key == vote_key || key.starts_with(note_keys);
+}
 
 /// The one place that chooses between the views; nothing: no kind stores such a value.
 inline std::optional<lock_view> view_of(const keyspace::entry& e) {

@@ -101,6 +101,13 @@ TEST_CASE("names are 1 byte to 64 KiB of any bytes") {
   CHECK(refused_as(std::string(65'537, 'x')) == "invalid name: the name has 65537 bytes, more than 65536");
 }
 
+TEST_CASE("a note has at most 200 bytes, and a refusal does not quote it") {
+  const auto refused_as = [](std::string_view note) { return words([&] { detail::check_note(note); }); };
+  CHECK(refused_as("") == "nothing");
+  CHECK(refused_as(std::string(200, '\n')) == "nothing");
+  CHECK(refused_as(std::string(201, 's')) == "invalid name: the note has 201 bytes, more than 200");
+}
+
 TEST_CASE("waits are 0 or more") {
   CHECK_NOTHROW(detail::check_wait(0ms));
   CHECK_NOTHROW(detail::check_wait(milliseconds::max()));

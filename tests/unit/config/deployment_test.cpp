@@ -194,6 +194,8 @@ TEST_CASE("a field that was set wins over the URL of sentinels and clusters") {
   CHECK_FALSE(resolve(with_url("redis+sentinel://s1/m?strict_sentinel=off")).values.sentinel.strict);
   CHECK_FALSE(resolve(with_url("redis://s1?turns=off")).values.turns);
   CHECK(resolve(with_url("redis://s1")).values.turns);
+  CHECK(resolve(with_url("redis://s1?notes=on")).values.notes);
+  CHECK_FALSE(resolve(with_url("redis://s1")).values.notes);
   c = with_url("redis+cluster://n1?pubsub=classic");
   CHECK(resolve(c).values.cluster.pubsub == pubsub_mode::classic);
   c.cluster.pubsub = pubsub_mode::both;

@@ -36,7 +36,7 @@ TEST_CASE("all that is derived from a name that fits a cluster is in one slot, a
     bool same = true;
     for (const auto* of : {&plain_lock, &fenced_lock, &simple_lock}) {
       const lock_keys k(*of, name);
-      same = same && slot_of(k.lock) == slot_of(channel_of(k));
+      same = same && slot_of(k.lock) == slot_of(channel_of(k)) && slot_of(k.lock) == slot_of(note_key(k));
       same = same && (of->layout.token.empty() || slot_of(k.lock) == slot_of(token_key(k)));
     }
     if (!fits_a_cluster(name)) {

@@ -400,8 +400,11 @@ class engine_fixture {
     return calls_.emplace_back();
   }
   detail::lock_request request(const asking& a, detail::lock_request::wait_mode wait, nanoseconds limit) {
-    detail::lock_request r{a.who.value_or(owner()), a.who.has_value(), detail::resolve_terms(settings, a.options),
-                           wait};
+    detail::lock_request r{.owner = a.who.value_or(owner()),
+                           .bound = a.who.has_value(),
+                           .wait = wait,
+                           .asked = detail::resolve_terms(settings, a.options),
+                           .note = detail::shared_text::copy_of(a.options.note)};
     if (wait == detail::lock_request::wait_mode::until_deadline) r.deadline = clock.now() + limit;
     r.coroutine = a.coroutine;
     r.amount = a.amount;

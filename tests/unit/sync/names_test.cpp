@@ -50,8 +50,8 @@ TEST_CASE("owner fields are a uuid of version 8 and never repeat") {
                        detail::owner_fields(detail::uuid{random.next(), random.next()}));
   std::vector<std::string> fields;
   for (int i = 0; i < 3; ++i) {
-    detail::lock_request request{owner(), false, detail::resolve_terms(settings, {}),
-                                 detail::lock_request::wait_mode::once};
+    const detail::lock_request request{
+        .owner = owner(), .wait = detail::lock_request::wait_mode::once, .asked = detail::resolve_terms(settings, {})};
     locks.lock(std::make_shared<const detail::lock_keys>(detail::plain_lock, "n" + std::to_string(i)), request,
                [](const detail::lock_answer&) {});
     fields.push_back(server.last().arguments().at(1));

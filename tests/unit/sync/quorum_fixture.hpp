@@ -138,8 +138,8 @@ class quorum_fixture {
     const auto c = calls_.emplace_back();
     const detail::lock_request r{.owner = who.value_or(owner()),
                                  .bound = who.has_value(),
-                                 .asked = detail::resolve_terms(settings, {}),
                                  .wait = wait,
+                                 .asked = detail::resolve_terms(settings, {}),
                                  .deadline = deadline};
     c.place(locks->lock(std::make_shared<const detail::lock_keys>(detail::red_plain_lock, name), r,
                         [c](detail::lock_answer a) { c.answer(a.failed, std::move(a.value)); }));

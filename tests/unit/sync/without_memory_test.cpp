@@ -33,7 +33,7 @@ void starve_and_end(Prepare prepare, Act act) {
 const auto nobody_hears = [](const std::optional<detail::failure>&) {};
 
 detail::lock_request request_of(const config& settings, owner waiter) {
-  return {waiter, true, detail::resolve_terms(settings, {}), detail::lock_request::wait_mode::forever};
+  return {.owner = waiter, .bound = true, .asked = detail::resolve_terms(settings, {})};
 }
 
 }  // namespace

@@ -38,8 +38,8 @@ struct rules_fixture {
   }
   detail::lock_request request(wait_mode wait = wait_mode::forever) const {
     return {.owner = owner(),
-            .asked = {.ttl = detail::terms::duration(30'000), .renew = true, .max_hold = {}},
-            .wait = wait};
+            .wait = wait,
+            .asked = {.ttl = detail::terms::duration(30'000), .renew = true, .max_hold = {}}};
   }
   rules_waiter& add(const detail::lock_request& wanted) {
     return line.emplace_back(

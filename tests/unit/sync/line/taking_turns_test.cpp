@@ -31,7 +31,7 @@ struct on_both_channels : turns {
     const lock_call asked;
     const auto both = std::make_shared<const detail::lock_keys>(
         detail::plain_lock, "a", detail::naming{.prefix = {}, .word = detail::publish_word::both});
-    locks->lock(both, {owner(), false, detail::resolve_terms(settings, {}), detail::lock_request::wait_mode::forever},
+    locks->lock(both, {.owner = owner(), .asked = detail::resolve_terms(settings, {})},
                 [asked](detail::lock_answer answer) { asked.answer(answer.failed, std::move(answer.value)); });
     return asked;
   }

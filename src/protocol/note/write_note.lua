@@ -1,0 +1,15 @@
+-- write_note(note; ttl, text) -> 1
+-- The text is `<age> <field> <words>`: the owner field has had the lock for so many milliseconds. The key gets the
+-- instant by the server's clock in place of the age, so that the clocks of clients do not matter.
+local ttl = tonumber(ARGV[1])
+if not ttl or ttl < 1 or ttl > 86400000 or ttl % 1 ~= 0 then
+  return redis.error_reply('HOLDFAST invalid ttl')
+end
+local age, rest = string.match(ARGV[2], '^(%d+)( .*)$')
+if not age then
+  return redis.error_reply('HOLDFAST invalid note')
+end
+local time = redis.call('time')
+local since = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000) - age)
+redis.call('set', KEYS[1], since .. rest, 'px', ARGV[1])
+return 1
