@@ -53,6 +53,7 @@ asio::awaitable<int> acl(acl_options options) {
   if (!options.prefix.empty()) demand.prefix = options.prefix;
   demand.fenced = options.fenced;
   demand.simple = options.simple;
+  demand.notes |= options.notes;
   demand.braces = options.braces;
   demand.operates = options.operates;
   if (options.version.empty())

@@ -22,6 +22,7 @@ asio::awaitable<std::optional<lease>> take(mutex lock, acquire_options options, 
   terms.ttl = options.ttl;
   terms.renew = true;
   terms.max_hold = options.max_hold;
+  terms.note = options.note;
   if (options.wait) co_return co_await lock.try_lock_for(*options.wait, terms);
   const auto attempt = [&] { return lock.try_lock(terms); };
   auto held = co_await first_call<std::optional<lease>>(settings, attempt);
@@ -41,6 +42,12 @@ asio::awaitable<attempt> try_to_take(mutex lock, acquire_options options, config
 }
 
 }  // namespace
+
+config config_of(const acquire_options& options) {
+  auto settings = config_of(options.access);
+  if (!options.note.empty()) settings.notes = true;
+  return settings;
+}
 
 job_signals::job_signals(const asio::any_io_executor& executor) : asio::signal_set(executor) {
   for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2}) {

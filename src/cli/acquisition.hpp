@@ -42,6 +42,9 @@ asio::awaitable<T> first_call(const config& settings, Call call) {
   }
 }
 
+/// The settings of a client that takes this lock. A note turns config::notes on.
+config config_of(const acquire_options& options);
+
 struct acquisition {
   std::optional<lease> held{};  // empty: the lock is busy, or a signal came
   int signal = 0;

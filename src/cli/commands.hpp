@@ -41,6 +41,7 @@ struct acquire_options {
   std::optional<milliseconds> wait{};  // empty: without a limit
   bool no_wait = false;
   std::optional<milliseconds> ttl{}, max_hold{};
+  std::string note;
 };
 
 struct hold_options {
@@ -83,7 +84,7 @@ asio::awaitable<int> doctor(doctor_options options);
 struct acl_options {
   access_options access;
   std::string user = "locker", prefix, version;
-  bool fenced = false, simple = false, braces = false, operates = false;
+  bool fenced = false, simple = false, notes = false, braces = false, operates = false;
 };
 asio::awaitable<int> acl(acl_options options);
 

@@ -58,7 +58,7 @@ asio::awaitable<bool> is_lost_before_the_end(const lease& held, asio::signal_set
 
 asio::awaitable<int> hold(hold_options options) {
   const auto executor = co_await asio::this_coro::executor;
-  const auto settings = config_of(options.acquire.access);
+  const auto settings = config_of(options.acquire);
   client redis(executor, settings);
   std::signal(SIGPIPE, SIG_IGN);  // a reader that is gone must not leave the key until its TTL ends
   job_signals signals(executor);

@@ -74,6 +74,10 @@ void add_terms(CLI::App& command, acquire_options& acquire) {
   add_duration(command, "--ttl", acquire.ttl,
                "how long Redis keeps the lock without renewal, from 0.1 s to 24 h. Default: 30 s. It is renewed");
   add_duration(command, "--max-hold", acquire.max_hold, "renew for this long at most; the lock is lost afterwards");
+  command
+      .add_option("--note", acquire.note,
+                  "what the lock is for: list and inspect show it, and since when it is held. At most 200 bytes")
+      ->type_name("TEXT");
 }
 
 std::string exit_status_text() {
@@ -149,7 +153,7 @@ void interface::add_views() {
   command->add_flag("--any-string", list_.any_string,
                     "also strings with a TTL that other programs wrote: locks of other libraries, and data");
 
-  command = add("inspect", "Show one lock: holder, process, count, TTL, token, waiters",
+  command = add("inspect", "Show one lock: holder, process, count, since when, TTL, token, waiters, note",
                 [this] { return inspect(inspect_); });
   add_access(*command, inspect_.access);
   command->add_option("name", inspect_.name, "name of the lock")->required()->type_name("NAME");
@@ -180,6 +184,7 @@ void interface::add_care() {
       ->type_name("VERSION");
   command->add_flag("--fenced", acl_.fenced, "fenced mutexes as well");
   command->add_flag("--simple", acl_.simple, "simple mutexes as well");
+  command->add_flag("--notes", acl_.notes, "notes as well: --note, and config::notes of a program");
   command->add_flag("--braces", acl_.braces, "names with a { as well");
   command->add_flag("--operator", acl_.operates, "what list, inspect, watch and doctor need as well");
 }

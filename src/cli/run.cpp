@@ -129,7 +129,7 @@ asio::awaitable<int> run_under(const run_options& options, const config& setting
 
 asio::awaitable<int> run(run_options options) {
   const auto executor = co_await asio::this_coro::executor;
-  const auto settings = config_of(options.acquire.access);
+  const auto settings = config_of(options.acquire);
   client redis(executor, settings);
   job_signals signals(executor);
   auto made = co_await acquire(mutex_of(redis, options.acquire.lock, settings), options.acquire, settings, signals);

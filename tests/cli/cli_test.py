@@ -135,7 +135,7 @@ def inspect(place):
     holder = place.hold("orders:42", "--fenced")
     token = place.server.do("GET", "redisson_lock_token:{orders:42}").decode()
     place.transcript(["inspect", "orders:42"], (
-        "name  orders:42\nkind  fenced_mutex\nholder  OWNER\nprocess  PID on HOST (holdfast)\ncount  1\nttl  TIME\n"
+        "name  orders:42\nkind  fenced_mutex\nholder  OWNER\nprocess  PID on HOST (holdfast)\ncount  1\nsince  -\nttl  TIME\n"
         "token  TOKEN\nwaiters  0\nnote  -\n"))
     line, = place.lines("inspect", "orders:42")
     check(line["process"]["pid"] == str(holder.pid) and line["process"]["host"] == socket.gethostname(), line)
@@ -145,18 +145,59 @@ def inspect(place):
 
 @case
 def list_(place):
-    place.transcript(["list"], "NAME  KIND  COUNT TTL  WAITERS TOKEN  PROCESS  HOLDER  NOTE\n")
+    place.transcript(["list"], "NAME  KIND  COUNT TTL  WAITERS TOKEN  SINCE  PROCESS  HOLDER  NOTE\n")
     place.hold("orders:1")
     place.server.lock("orders:2", count=3)
     place.hold("orders:3", "--simple")
     place.server.do("SET", "page", "data", "PX", "600000")
     place.server.do("HSET", "hash", "a", "1", "b", "2")
     rows = [re.sub(" +", " ", row) for row in sorted(plain(place.finish("list", "orders:*")).splitlines()[1:])]
-    check(rows == ["orders:1 mutex 1 TIME 0 - PID on HOST (holdfast) OWNER -", "orders:2 mutex 3 TIME 0 - - OWNER -",
-                   "orders:3 simple_mutex 1 TIME 0 - PID on HOST (holdfast) OWNER -"], rows)
+    check(rows == ["orders:1 mutex 1 TIME 0 - - PID on HOST (holdfast) OWNER -", "orders:2 mutex 3 TIME 0 - - - OWNER -",
+                   "orders:3 simple_mutex 1 TIME 0 - - PID on HOST (holdfast) OWNER -"], rows)
     check(len(place.lines("list")) == 3, "data is listed")
     check({line["name"] for line in place.lines("list", "--any-string")} == {"orders:1", "orders:2", "orders:3", "page"}, "")
     check([line["name"] for line in place.lines("list", "*:2")] == ["orders:2"], "a pattern")
+
+
+@case
+def notes(place):
+    """Since when and what for: by --note of every kind, until the lock has another holder; escaped on a terminal."""
+    for kind in ([], ["--fenced"], ["--simple"]):
+        job = place.hold("x", "--note", "order 42, request 7f3a", *kind)
+        wait_until(lambda: place.lines("inspect", "x")[0]["note"], "the note is written")
+        before = time.time()
+        line, = place.lines("list")
+        check(line["note"] == "order 42, request 7f3a" and abs(line["since_ms"] / 1000 - before) < 60, line)
+        check("INSTANT" in plain(place.finish("list")), "list shows the instant")
+        text = plain(COLOUR.sub("", place.finish("inspect", "x", terminal=True)))
+        check("since  INSTANT" in text and "order 42, request 7f3a" in text, text)
+        check([line["name"] for line in place.lines("list", "--any-string")] == ["x"], "a note is listed as a lock")
+        job.signal(signal.SIGTERM)
+        job.finish()
+        other = place.hold("x", *kind)
+        line, = place.lines("list")
+        check(line["note"] is None and line["since_ms"] is None, f"the note of the last holder: {line}")
+        other.signal(signal.SIGTERM)
+        other.finish()
+    look = f"until {shlex.quote(place.program)} inspect y | grep -q nightly; do :; done"
+    place.finish("run", "y", "--note", "nightly", "--", "sh", "-c", look)
+    place.finish("hold", "y", "--note", "x" * 201, status=64)
+    place.server.lock("z")
+    for note in (b"", b"garbage", b"1750000000000 " + OWNER.encode() + b":1 a\x1b[31m\nb\xff", b"\xff" * 1000):
+        place.server.do("SET", "holdfast_note:{z}", note)
+        for terminal in (False, True):
+            text = place.finish("list", "z", terminal=terminal)
+            check("\x1b[31m" not in text and len(text.splitlines()) == 2, repr(text))
+    place.server.do("SET", "holdfast_note:{z}", b"1750000000000 " + OWNER.encode() + b":1 a\x1b[31m\nb\xff")
+    check("2025-06-15T15:06:40Z" in place.finish("list", "z"), "the instant")
+    check("a\\x1b[31m\\x0ab\\xff" in place.finish("list", "z"), "escaped on a terminal")
+    line, = place.lines("list", "z")
+    check(bytes.fromhex(line["note_hex"]) == b"a\x1b[31m\nb\xff", line)
+    place.server.do("SET", "holdfast_note:{z}", f"1750000000000 {OWNER}:1 grün")
+    check(place.lines("inspect", "z")[0]["note"] == "grün", "UTF-8 is exact")
+    place.server.do("DEL", "holdfast_note:{z}")
+    place.server.do("RPUSH", "holdfast_note:{z}", "another type")
+    check(place.lines("list", "z")[0]["note"] is None, "another type beside a lock")
 
 
 @case
@@ -330,7 +371,7 @@ def bare_scan(server):
         cursor, keys = server.do("SCAN", cursor, "MATCH", "*", "COUNT", "500")
         for commands in ([("TYPE", key) for key in keys],
                          [command for key in keys for command in (
-                             ("HSCAN", key, "0", "COUNT", "2"), ("PTTL", key),
+                             ("HSCAN", key, "0", "COUNT", "2"), ("PTTL", key), ("GETRANGE", b"holdfast_note:{" + key + b"}", "0", "511"),
                              ("PUBSUB", "NUMSUB", b"redisson_lock__channel:{" + key + b"}"),
                              ("GET", b"redisson_lock_token:{" + key + b"}"))]):
             text = b"".join(b"*%d\r\n" % len(command) + b"".join(
@@ -351,7 +392,8 @@ def all_primaries_of_a_red_lock(place):
         run_id = re.search(r"run_id:(\w+)", server.do("INFO", "server").decode())[1]
         server.do("SET", "holdfast:redlock", f"{run_id} 60000")
     urls = " ".join(server.url for server in servers)
-    job = place.hold("orders:42", "--red", url=urls)
+    job = place.hold("orders:42", "--red", "--note", "why", url=urls)
+    wait_until(lambda: place.lines("inspect", "orders:42", url=urls)[0]["note"] == "why", "the note")
     servers[2].do("DEL", "orders:42")
     servers[1].lock("other")
     found = {line["name"]: (line["kind"], line["votes"], line["primaries"]) for line in place.lines("list", url=urls)}
@@ -528,11 +570,17 @@ def acl_is_enough(place):
     version_ = re.search(r"redis_version:(\S+)", place.server.do("INFO", "server").decode())[1]
     url = place.server.url + "?key_prefix=app:"
     login = {"HOLDFAST_USER": "locker", "HOLDFAST_PASSWORD": "pw"}
-    for kinds in ([], ["--fenced"], ["--simple"]):
+    for kinds in ([], ["--fenced"], ["--simple"], ["--notes"]):
         line, = place.lines("acl", *kinds, url=url)
         check(line == place.lines("acl", *kinds, "--server-version", version_, "--prefix", "app:")[0], "the server is asked")
         place.server.do("ACL", "SETUSER", "locker", "reset", "on", ">pw", *line["rules"])
         how = {"url": url, "environment": login}
+        if kinds == ["--notes"]:
+            job = place.hold("noted", "--note", "why", **how)
+            wait_until(lambda: place.lines("inspect", "noted", url=url)[0]["note"] == "why", "a note under this rule")
+            job.signal(signal.SIGTERM)
+            job.finish()
+            kinds = []
         place.finish("run", "x", *kinds, "--", "true", **how)
         holder = place.hold("x", *kinds, "--ttl", "3", **how)
         place.finish("run", "x", "-w", "0.1", *kinds, "--", "true", status=75, **how)
@@ -571,7 +619,8 @@ def acl_is_that_of_the_page(place):
     red = "redis://a redis://b redis://c"
     for names, more, options, url in (
             ((plain_,), set(), [], None), ((plain_, fenced), set(), ["--fenced"], None),
-            ((plain_, simple), set(), ["--simple"], None), ((plain_,), {"+get", "+set", "~holdfast:redlock*"}, [], red),
+            ((plain_, simple), set(), ["--simple"], None), ((plain_, "acl of notes"), set(), ["--notes"], None),
+            ((plain_, "acl of notes"), set(), [], "redis://localhost?notes=on"), ((plain_,), {"+get", "+set", "~holdfast:redlock*"}, [], red),
             ((plain_, "acl of a cluster"), set(), [], "redis+cluster://localhost"),
             ((plain_, "acl of min_replicas"), set(), [], "redis://localhost?min_replicas=1"),
             ((plain_, simple), {"&redisson_lock__channel:app:*", "&holdfast_simple:app:*"}, ["--simple", "--braces"], None)):

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "config/numbers.hpp"
+#include "protocol/note/note.hpp"
 #include "protocol/owner_field.hpp"
 
 namespace holdfast::cli {
@@ -56,6 +57,14 @@ std::optional<lock_facts> lock_of_string(const redis::reply& text, long long ttl
   lock.kind = "simple_mutex";
   lock.holder = text.text;
   return lock;
+}
+
+void add_note(lock_facts& lock, const redis::reply& text) {
+  if (text.type != redis::reply::kind::string) return;
+  const auto note = detail::kept_note::parse(text.text);
+  if (!note || note->field != lock.holder) return;
+  lock.since = note->since.time_since_epoch().count();
+  if (!note->words.empty()) lock.note = note->words;
 }
 
 void process_table::add(std::string_view client_list) {

@@ -26,6 +26,7 @@ struct lock_facts {
   std::optional<std::uint64_t> token{};    // the newest of any holder
   std::optional<long long> waiters{};      // clients that wait; empty: the server does not tell
   std::optional<process_facts> process{};  // empty: not known
+  std::optional<long long> since{};        // milliseconds of the Unix epoch; empty: the holder keeps no notes
   std::optional<std::string> note{};       // what the holder does, if it says so
   std::size_t votes = 1, primaries = 1;    // of a red_lock: primaries that have this holder
 };
@@ -46,6 +47,9 @@ bool is_owner_field(std::string_view text) noexcept;
 /// `fields`: the answer to HSCAN. Empty: the hash is no lock of one holder.
 std::optional<lock_facts> lock_of_hash(const redis::reply& fields);
 std::optional<lock_facts> lock_of_string(const redis::reply& text, long long ttl, bool of_any_program);
+
+/// Adds since and note if `text`, the key beside the lock, is the note of its holder. Any program may write that key.
+void add_note(lock_facts& lock, const redis::reply& text);
 
 /// The part of CLIENT LIST that a lock needs: processes by the uuid of their client.
 class process_table {

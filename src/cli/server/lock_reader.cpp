@@ -7,6 +7,7 @@
 
 #include "cli/server/primaries.hpp"
 #include "config/numbers.hpp"
+#include "protocol/keys.hpp"
 
 namespace holdfast::cli {
 namespace {
@@ -22,6 +23,18 @@ std::string beside(std::string_view stem, std::string_view key) {
 std::optional<long long> subscribers(const redis::reply& reply) {
   if (reply.elements.size() != 2 || reply.elements[1].type != redis::reply::kind::integer) return std::nullopt;
   return reply.elements[1].integer;
+}
+
+/// The key of a note is no lock, although it is a string with a TTL.
+bool is_note(std::string_view key) {
+  return key.starts_with(detail::note_stem) && key.substr(detail::note_stem.size()).starts_with(':');
+}
+
+/// One primary of a red_lock may lack the note that another one has.
+void share_note(lock_facts& into, const lock_facts& from) {
+  if (into.since) return;
+  into.since = from.since;
+  into.note = from.note;
 }
 
 bool is_moved(const redis::reply& reply) {
@@ -74,7 +87,8 @@ asio::awaitable<void> lock_reader::scan(std::string pattern, const finder& found
       if (reply.elements.size() != 2) throw error(errc::protocol_error, "SCAN cannot be read");
       cursor = reply.elements[0].text;
       std::vector<std::string> keys;
-      for (const auto& key : reply.elements[1].elements) keys.push_back(key.text);
+      for (const auto& key : reply.elements[1].elements)
+        if (!is_note(key.text)) keys.push_back(key.text);
       co_await show_batch(i, std::move(keys), found);
     } while (cursor != "0");
   }
@@ -95,6 +109,7 @@ asio::awaitable<void> lock_reader::show_batch(std::size_t server, std::vector<st
       const auto& lock = others[i][k].lock;
       if (!lock || lock->holder != here[k].lock->holder) continue;
       ++here[k].lock->votes;
+      share_note(*here[k].lock, *lock);
       shown_before |= i < server;
     }
     if (!shown_before) found(*here[k].lock);
@@ -110,11 +125,15 @@ asio::awaitable<key_facts> lock_reader::read(std::string name) {
     if (!there.front().type.empty() || !there.front().refusal.empty()) seen.push_back(std::move(there.front()));
   }
   if (seen.empty()) throw error(errc::unreachable, "no server has the slot of this name");
-  for (auto& key : seen)
-    if (key.lock)
-      key.lock->votes = static_cast<std::size_t>(std::count_if(seen.begin(), seen.end(), [&](const key_facts& other) {
-        return other.lock && other.lock->holder == key.lock->holder;
-      }));
+  for (auto& key : seen) {
+    if (!key.lock) continue;
+    key.lock->votes = 0;
+    for (const auto& other : seen) {
+      if (!other.lock || other.lock->holder != key.lock->holder) continue;
+      ++key.lock->votes;
+      share_note(*key.lock, *other.lock);
+    }
+  }
   const auto votes = [](const key_facts& key) { return key.lock ? key.lock->votes : 0; };
   co_return *std::max_element(seen.begin(), seen.end(), [&](const key_facts& left, const key_facts& right) {
     return votes(left) < votes(right);
@@ -139,14 +158,17 @@ asio::awaitable<void> lock_reader::complete(session& server, std::vector<key_fac
   const std::string count = cluster ? "SHARDNUMSUB" : "NUMSUB";
   std::vector<words> commands;
   for (const auto& key : keys) {
+    const words note{"GETRANGE", beside(detail::note_stem, key.key), "0", "511"};
     if (key.type == "hash")
       commands.insert(commands.end(), {{"HSCAN", key.key, "0", "COUNT", "2"},
                                        {"PTTL", key.key},
+                                       note,
                                        {"PUBSUB", count, beside("redisson_lock__channel", key.key)},
                                        {"GET", beside("redisson_lock_token", key.key)}});
     else if (key.type == "string")
       commands.insert(commands.end(), {{"GETRANGE", key.key, "0", "256"},
                                        {"PTTL", key.key},
+                                       note,
                                        {"PUBSUB", count, beside("holdfast_simple", key.key)}});
   }
   const auto replies = co_await server.ask_all(std::move(commands));
@@ -165,16 +187,17 @@ std::size_t lock_reader::take_contents(key_facts& key, const std::vector<redis::
   if (key.lock) {
     key.lock->name = key.key.substr(settings_.values.key_prefix.size());
     key.lock->ttl = ttl;
-    key.lock->waiters = subscribers(replies[at + 2]);
+    add_note(*key.lock, replies[at + 2]);
+    key.lock->waiters = subscribers(replies[at + 3]);
     key.lock->process = processes_.find(key.lock->holder);
     key.lock->primaries = of_several() ? settings_.servers.size() : 1;
     if (of_several()) key.lock->kind = "red_lock";
-    if (const auto token = hash ? detail::parse_number(replies[at + 3].text) : std::nullopt) {
+    if (const auto token = hash ? detail::parse_number(replies[at + 4].text) : std::nullopt) {
       key.lock->token = static_cast<std::uint64_t>(*token);
       if (!of_several()) key.lock->kind = "fenced_mutex";
     }
   }
-  return hash ? 4 : 3;
+  return hash ? 5 : 4;
 }
 
 }  // namespace holdfast::cli

@@ -37,6 +37,7 @@ struct example_names {
   std::string channel = "redisson_lock__channel:" + braced;
   std::string simple_channel = "holdfast_simple:" + braced;
   std::string token = "redisson_lock_token:" + braced;
+  std::string note = std::string(detail::note_stem) + ':' + braced;
   std::string marker = std::string(detail::vote_marker);
 };
 
@@ -61,6 +62,7 @@ permission_demand demand_of(const detail::settings& settings) {
   demand.red = settings.kind == detail::deployment::primaries;
   demand.cluster = settings.kind == detail::deployment::cluster;
   demand.replicas = settings.values.min_replicas > 0;
+  demand.notes = settings.values.notes;
   return demand;
 }
 
@@ -96,6 +98,9 @@ std::vector<permission> permissions_of(const permission_demand& demand) {
     add(all, {{"getrange", {"getrange", key, "0", "256"}},
               {"set", {"set", key, "value"}},
               {"publish", {"publish", names.simple_channel, "0"}}});
+  if (demand.notes)
+    add(all,
+        {{"getrange", {"getrange", names.note, "0", "511"}}, {"set", {"set", names.note, "1"}}, {"time", {"time"}}});
   if (demand.red) add(all, {{"get", {"get", names.marker}}, {"set", {"set", names.marker, "value"}}});
   if (demand.cluster) {
     add(all, {{"cluster|slots", {"cluster", "slots"}}, {"asking", {"asking"}}});
@@ -110,6 +115,7 @@ std::vector<permission> permissions_of(const permission_demand& demand) {
               {"type", {"type", key}},
               {"hscan", {"hscan", key, "0"}},
               {"getrange", {"getrange", key, "0", "256"}},
+              {"getrange", {"getrange", names.note, "0", "511"}},
               {"get", {"get", names.token}},
               {"client|list", {"client", "list"}},
               {"time", {"time"}},
@@ -126,10 +132,12 @@ std::vector<permission> permissions_of(const permission_demand& demand) {
 
 words least_rules(const permission_demand& demand) {
   words rules{"resetkeys", '~' + pattern_of(demand.prefix) + '*'};
-  if (!demand.prefix.empty() && (demand.fenced || demand.operates)) {
-    rules.push_back('~' + beside("redisson_lock_token", demand.prefix, false));
-    if (demand.braces) rules.push_back('~' + beside("redisson_lock_token", demand.prefix, true));
-  }
+  const auto add_keys = [&](std::string_view stem) {
+    rules.push_back('~' + beside(stem, demand.prefix, false));
+    if (demand.braces) rules.push_back('~' + beside(stem, demand.prefix, true));
+  };
+  if (!demand.prefix.empty() && (demand.fenced || demand.operates)) add_keys("redisson_lock_token");
+  if (!demand.prefix.empty() && (demand.notes || demand.operates)) add_keys(detail::note_stem);
   if (!demand.prefix.empty() && demand.red) rules.push_back('~' + std::string(detail::vote_marker) + '*');
   if (demand.version >= with_channels) {
     rules.push_back("resetchannels");
