@@ -8,8 +8,8 @@
 
 namespace holdfast::detail {
 
-/// Keeps a note beside each lock of one hold that this client has, for people: since when, and what for. Made only with
-/// config::notes, so a client without it pays for a null pointer alone.
+/// Keeps a note beside each lock that this client holds, for people: since when, and what for. A semaphore has none: it
+/// has several holders. Made only with config::notes, so a client without it pays for a null pointer alone.
 ///
 /// It promises:
 /// - a note is written at each grant and at each pass, and again when a renewal prolongs the lock;
