@@ -22,6 +22,8 @@ namespace holdfast::cli {
 class job_signals : public asio::signal_set {
  public:
   explicit job_signals(const asio::any_io_executor& executor);
+  /// Another signal, unless it is ignored.
+  void include(int number);
 };
 
 /// The first call of a client: it is repeated while Redis does not answer, for as long as client::connect() tries. A

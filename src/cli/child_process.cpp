@@ -27,10 +27,6 @@ std::array<int, 2> make_pipe() {
   return ends;
 }
 
-bool is_in_foreground() {
-  return ::isatty(STDIN_FILENO) == 1 && ::isatty(STDOUT_FILENO) == 1 && ::tcgetpgrp(STDIN_FILENO) == ::getpgrp();
-}
-
 std::vector<std::string> environment_with(const std::vector<std::pair<std::string, std::string>>& variables) {
   std::vector<std::string> all;
   for (char** entry = environ; *entry != nullptr; ++entry) {
@@ -74,7 +70,7 @@ std::vector<char*> pointers_to(std::vector<std::string>& texts) {
 
 child_process::child_process(const std::vector<std::string>& command,
                              std::vector<std::pair<std::string, std::string>> variables)
-    : foreground_(is_in_foreground()) {
+    : terminal_(::open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC)) {
   const auto lost = make_pipe();
   lost_read_ = lost[0];
   lost_write_ = lost[1];
@@ -85,6 +81,7 @@ child_process::child_process(const std::vector<std::string>& command,
   auto arguments = command;
   const auto argument_pointers = pointers_to(arguments), environment_pointers = pointers_to(environment);
   const auto parent = ::getpid();
+  const bool with_terminal = ::isatty(STDIN_FILENO) == 1 && ::isatty(STDOUT_FILENO) == 1 && we_have_terminal();
   const auto pipe_signal = std::signal(SIGPIPE, SIG_IGN);  // a reader of our notices that is gone must not end the lock
   sigset_t all, before;
   ::sigfillset(&all);
@@ -92,11 +89,14 @@ child_process::child_process(const std::vector<std::string>& command,
   id_ = ::fork();
   if (id_ == 0) {
     forget_handlers(pipe_signal);
-    ::sigprocmask(SIG_SETMASK, &before, nullptr);
-    become(argument_pointers, environment_pointers, {report[1], lost_number, parent});
+    become(argument_pointers, environment_pointers, {report[1], lost_number, parent, with_terminal, before});
   }
   const int fork_failure = errno;
-  ::sigprocmask(SIG_SETMASK, &before, nullptr);
+  // In the background of the command: SIGTTOU would stop us at a notice. Our own parent may have blocked SIGCHLD.
+  auto own = before;
+  ::sigaddset(&own, SIGTTOU);
+  ::sigdelset(&own, SIGCHLD);
+  ::sigprocmask(SIG_SETMASK, &own, nullptr);
   ::close(report[1]);
   ::close(lost_read_);
   if (id_ < 0) fail("fork", fork_failure);
@@ -117,7 +117,8 @@ child_process::child_process(const std::vector<std::string>& command,
 void child_process::become(const std::vector<char*>& arguments, const std::vector<char*>& environment,
                            const inheritance& inherited) {
   ::setpgid(0, 0);
-  if (foreground_) give_terminal(::getpid());
+  if (inherited.with_terminal) give_terminal(::getpid());
+  ::sigprocmask(SIG_SETMASK, &inherited.signals, nullptr);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != inherited.parent) ::_exit(signalled + SIGKILL);  // it died before the line above
   if (inherited.lost != lost_read_) ::dup2(lost_read_, inherited.lost);
@@ -134,6 +135,7 @@ child_process::~child_process() {
     finish(true);
   }
   announce_loss();
+  if (terminal_ >= 0) ::close(terminal_);
 }
 
 void child_process::signal_group(int number) const noexcept {
@@ -145,42 +147,71 @@ void child_process::announce_loss() noexcept {
   lost_write_ = -1;
 }
 
-bool child_process::look() {
-  siginfo_t state{};
+child_process::state child_process::look() {
+  reap_others();
+  siginfo_t seen{};
   // WNOWAIT: until finish() the dead command keeps its number, so the group's number is nobody else's.
-  if (::waitid(P_PID, static_cast<id_t>(id_), &state, WEXITED | WSTOPPED | WNOHANG | WNOWAIT) != 0) return true;
-  if (state.si_pid == 0) return false;
-  if (state.si_code != CLD_STOPPED) return true;
-  ::waitid(P_PID, static_cast<id_t>(id_), &state, WSTOPPED | WNOHANG);
-  if (foreground_) stop_with_it();
-  return false;
+  if (::waitid(P_PID, static_cast<id_t>(id_), &seen, WEXITED | WSTOPPED | WNOHANG | WNOWAIT) != 0)
+    return state::has_ended;
+  if (seen.si_pid == 0) return state::runs;
+  if (seen.si_code != CLD_STOPPED) return state::has_ended;
+  ::waitid(P_PID, static_cast<id_t>(id_), &seen, WSTOPPED | WNOHANG);
+  return terminal_ < 0 ? state::runs : after_stop(seen.si_status);
+}
+
+void child_process::reap_others() const noexcept {
+  for (;;) {
+    siginfo_t ended{};
+    if (::waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT) != 0 || ended.si_pid == 0 || ended.si_pid == id_)
+      return;
+    ::waitid(P_PID, static_cast<id_t>(ended.si_pid), &ended, WEXITED | WNOHANG);
+  }
 }
 
 int child_process::finish(bool whole_group) noexcept {
   if (whole_group) signal_group(SIGKILL);
+  // Before its number is free. In the background the terminal is the shell's, and stays with it.
+  if (terminal_ >= 0 && command_has_terminal()) give_terminal(::getpgrp());
   int status = 0;
   while (::waitpid(id_, &status, 0) < 0 && errno == EINTR) {
   }
   id_ = -1;
-  if (foreground_) give_terminal(::getpgrp());
   return WIFSIGNALED(status) ? signalled + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-// A process in the background that changes the terminal's group gets SIGTTOU.
-void child_process::give_terminal(pid_t group) const noexcept {
-  sigset_t output, before;
-  ::sigemptyset(&output);
-  ::sigaddset(&output, SIGTTOU);
-  ::sigprocmask(SIG_BLOCK, &output, &before);
-  ::tcsetpgrp(STDIN_FILENO, group);
-  ::sigprocmask(SIG_SETMASK, &before, nullptr);
+child_process::state child_process::after_stop(int signal) const noexcept {
+  const bool reads_terminal = signal == SIGTTIN || signal == SIGTTOU;
+  if (reads_terminal && we_have_terminal()) {
+    if (give_terminal(id_)) signal_group(SIGCONT);
+    return state::runs;
+  }
+  if (!reads_terminal && signal != SIGTSTP && !command_has_terminal()) return state::runs;  // others have stopped it
+  stop_with_it();
+  return state::was_stopped;
 }
 
 void child_process::stop_with_it() const noexcept {
-  give_terminal(::getpgrp());
+  if (command_has_terminal()) give_terminal(::getpgrp());
+  struct sigaction standard {
+  }, before{};
+  standard.sa_handler = SIG_DFL;
+  ::sigaction(SIGTSTP, &standard, &before);
   ::kill(0, SIGTSTP);  // returns when the job goes on
-  if (::tcgetpgrp(STDIN_FILENO) == ::getpgrp()) give_terminal(id_);
-  signal_group(SIGCONT);
+  ::sigaction(SIGTSTP, &before, nullptr);
+  if (we_have_terminal()) give_terminal(id_);
 }
+
+bool child_process::we_have_terminal() const noexcept {
+  return terminal_ >= 0 && ::tcgetpgrp(terminal_) == ::getpgrp();
+}
+
+/// A group of which nobody lives is one that the command has made.
+bool child_process::command_has_terminal() const noexcept {
+  const auto group = ::tcgetpgrp(terminal_);
+  return group == id_ || (group > 0 && ::kill(-group, 0) != 0 && errno == ESRCH);
+}
+
+/// With SIGTTOU blocked: a process in the background gets it here.
+bool child_process::give_terminal(pid_t group) const noexcept { return ::tcsetpgrp(terminal_, group) == 0; }
 
 }  // namespace holdfast::cli

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include <signal.h>
 #include <sys/types.h>
 
 namespace holdfast::cli {
@@ -24,7 +25,11 @@ struct start_failure : std::runtime_error {
 /// left to follow a polite signal with a rude one. It reaches the command alone, not what that has forked.
 ///
 /// Decision: the command gets the terminal if this process has it in the foreground and writes to it. In a pipeline the
-/// other processes of the job keep it. When the command is stopped (Ctrl-Z), this job stops too, and the lease with it.
+/// other processes of the job keep it until the command reads it. When the terminal stops the command (Ctrl-Z), this
+/// job stops too, and the lease with it. The command goes on when the caller says so: the lease may have ended.
+///
+/// Decision: children of others are reaped as well. As process 1 of a container, this process inherits those that the
+/// command leaves, and nobody else would.
 class child_process {
  public:
   /// The variables are added to this process's own; an empty text removes one. HOLDFAST_LOST_FD is added as well: a
@@ -38,8 +43,10 @@ class child_process {
 
   void signal_group(int number) const noexcept;
   void announce_loss() noexcept;
-  /// To be called after each SIGCHLD. True: the command has ended. A command that was stopped stops this job as well.
-  bool look();
+  enum class state { runs, was_stopped, has_ended };
+  /// To be called after each SIGCHLD. `was_stopped`: this job was stopped with the command, and goes on; the command
+  /// waits for SIGCONT.
+  state look();
   /// Takes the terminal back. `whole_group`: whatever is left of the group is killed. Returns the status as a shell has
   /// it: 128 + N after signal N.
   int finish(bool whole_group) noexcept;
@@ -49,13 +56,19 @@ class child_process {
     int report;  // gets the reason why there is no program
     int lost;    // the number of HOLDFAST_LOST_FD
     pid_t parent;
+    bool with_terminal;
+    sigset_t signals;  // that are blocked
   };
   [[noreturn]] void become(const std::vector<char*>& arguments, const std::vector<char*>& environment,
                            const inheritance& inherited);
-  void give_terminal(pid_t group) const noexcept;
+  void reap_others() const noexcept;
+  state after_stop(int signal) const noexcept;
   void stop_with_it() const noexcept;
+  bool we_have_terminal() const noexcept;
+  bool command_has_terminal() const noexcept;
+  bool give_terminal(pid_t group) const noexcept;
 
-  bool foreground_ = false;
+  const int terminal_;  // of this session; -1: none
   int lost_read_ = -1, lost_write_ = -1;
   pid_t id_ = -1;
 };

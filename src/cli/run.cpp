@@ -12,6 +12,9 @@
 #include <utility>
 #include <vector>
 
+#include <poll.h>
+#include <unistd.h>
+
 #include <holdfast/with_lock.hpp>
 
 #include "cli/acquisition.hpp"
@@ -23,7 +26,12 @@ namespace holdfast::cli {
 namespace {
 
 /// To standard error: standard output is the command's.
+///
+/// Decision: a notice that would wait for its reader is dropped. The lease is renewed and the command is ended here.
+/// Neither may wait for a full pipe or a terminal that was stopped (Ctrl-S).
 void notify(const run_options& options, const char* happened, const std::string& text) {
+  pollfd reader{STDERR_FILENO, POLLOUT, 0};
+  if (::poll(&reader, 1, 0) != 1 || (reader.revents & POLLOUT) == 0) return;
   const auto& name = options.acquire.lock.name;
   if (!options.acquire.access.json) {
     complain(shown(name) + ": " + text);
@@ -62,14 +70,24 @@ class supervision {
 
  private:
   asio::awaitable<void> await_end(asio::signal_set& deaths) {
-    while (!child_.look()) co_await deaths.async_wait(asio::use_awaitable);
+    for (;;) {
+      const auto now = child_.look();
+      if (now == child_process::state::has_ended) co_return;
+      if (now == child_process::state::was_stopped) let_go_on();
+      co_await deaths.async_wait(asio::use_awaitable);
+    }
   }
 
   asio::awaitable<void> forward(asio::signal_set& signals) {
     for (;;) {
       const int number = co_await signals.async_wait(asio::use_awaitable);
-      child_.signal_group(number);
+      number == SIGCONT ? let_go_on() : child_.signal_group(number);
     }
+  }
+
+  /// After a stop. If the lease has ended, the loss comes first.
+  void let_go_on() const {
+    if (held_.held() || lost_) child_.signal_group(SIGCONT);
   }
 
   asio::awaitable<void> await_loss() {
@@ -77,13 +95,14 @@ class supervision {
     lost_ = true;
     child_.announce_loss();
     notify(options_, "lost", "the lock is lost");
+    if (options_.lost == on_lost::term) child_.signal_group(SIGTERM);
+    if (options_.lost == on_lost::kill) child_.signal_group(SIGKILL);
+    child_.signal_group(SIGCONT);  // a stopped command cannot end
     if (options_.lost == on_lost::term) {
-      child_.signal_group(SIGTERM);
-      child_.signal_group(SIGCONT);  // a stopped command cannot end
       co_await pause(options_.grace);
       notify(options_, "killed", "the command did not end within its grace");
+      child_.signal_group(SIGKILL);
     }
-    if (options_.lost != on_lost::warn) child_.signal_group(SIGKILL);
     co_await never_ends();
   }
 
@@ -101,9 +120,11 @@ std::vector<std::pair<std::string, std::string>> variables_of(const run_options&
           {"HOLDFAST_FENCE_TOKEN", held.token() ? std::to_string(*held.token()) : ""}};
 }
 
-asio::awaitable<int> run_under(const run_options& options, const config& settings, lease held,
-                               asio::signal_set& signals) {
+asio::awaitable<int> run_under(const run_options& options, const config& settings, lease held, job_signals& signals) {
   asio::signal_set deaths(co_await asio::this_coro::executor, SIGCHLD);
+  // The command is stopped and continued. We follow it: see child_process.
+  signals.include(SIGTSTP);
+  signals.include(SIGCONT);
   int status = 0;
   bool ended_for_loss = false;
   try {
@@ -122,6 +143,8 @@ asio::awaitable<int> run_under(const run_options& options, const config& setting
     notify(options, "lost", "the lock was lost before the command ended");
     co_return lost;
   }
+  if (released.has_error() && released.error() != errc::lost)
+    notify(options, "unconfirmed", "Redis does not confirm the release: the lock ends with its TTL");
   co_return status;
 }
 

@@ -2,16 +2,21 @@
 # SPDX-License-Identifier: BSL-1.0
 """run_test.py PROGRAM [CASE...]: the ends of `holdfast run`. Each case says how the command ends, and the test compares
 the exit status, and that no process and no lock is left. Exit code 77: there is no Redis server to run."""
+import contextlib
+import ctypes
+import fcntl
 import os
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
+import termios
 
 from rig import Failure, Job, Redis, check, wait_until
 
 READY = "echo ready; "
+SET_CHILD_SUBREAPER = 36  # of prctl
 IDLE = READY + "while :; do sleep 0.05; done"
 CASES = {}
 
@@ -19,6 +24,23 @@ CASES = {}
 def case(function):
     CASES[function.__name__] = function
     return function
+
+
+class Skipped(Exception):
+    pass
+
+
+def stat_of(pid):
+    """The state of a process, and the number of its parent; a process that is gone has none."""
+    with contextlib.suppress(OSError):
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+            state, parent = file.read().rsplit(")", 1)[1].split()[:2]
+            return state, int(parent)
+    return "", 0
+
+
+def children_of(parent):
+    return [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if stat_of(pid)[1] == parent]
 
 
 class End:
@@ -45,6 +67,22 @@ class End:
         """Another has taken the lock by force."""
         self.server.do("DEL", "job")
         self.server.lock("job")
+
+    def bash(self):
+        """A shell with job control on a terminal of its own."""
+        self.jobs.append(Job("bash", "--norc", "-i", url=self.server.url, terminal=True, environment={"PS1": "", "HISTFILE": ""}))
+        return self.jobs[-1]
+
+    def ticker(self):
+        """A command that prints its number and "tick" again and again, and forks nothing: Ctrl-Z during a vfork() stops
+        the child alone. USR1 ends it with 0, TERM too, and it says so."""
+        path = os.path.join(self.folder, "ticker.py")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("import os, signal, time\n"
+                       "signal.signal(signal.SIGUSR1, lambda *_: os._exit(0))\n"
+                       "signal.signal(signal.SIGTERM, lambda *_: (os.write(2, b'heard\\n'), os._exit(0)))\n"
+                       "while True:\n    os.write(2, b'%d tick\\n' % os.getpid())\n    time.sleep(0.05)\n")
+        return f"{sys.executable} {path}"
 
     def ends_lost(self, job):
         self.ends_with(job, 79, lock_left=True)
@@ -278,7 +316,7 @@ def lost_it_learns_by_its_pipe(end):
 def lost_it_is_stopped(end):
     job = end.shell("echo $$ ready; kill -STOP $$; exit 0", "--ttl", "3").wait_for(" ready")
     pid = int(job.output.split()[0])
-    wait_until(lambda: open(f"/proc/{pid}/stat", encoding="utf-8").read().rsplit(")", 1)[1].split()[0] == "T", "it stops")
+    wait_until(lambda: stat_of(pid)[0] == "T", "it stops")
     end.lose()
     end.ends_lost(job)
 
@@ -318,6 +356,17 @@ def the_server_is_killed_and_the_command_ends_in_time(end):
     end.server.kill()
     job.signal(signal.SIGUSR1)
     end.ends_with(job, 5)
+    check("Redis does not confirm the release" in job.output, job.output)
+
+
+@case
+def holdfast_is_stopped_and_the_command_ends_meanwhile(end):
+    job = end.shell("trap 'exit 0' USR1; echo $$ ready; while :; do sleep 0.05; done", "--ttl", "2").wait_for(" ready")
+    job.signal(signal.SIGSTOP)
+    wait_until(lambda: not end.server.do("EXISTS", "job"), "the lease ends")
+    os.kill(int(job.output.split()[0]), signal.SIGUSR1)
+    job.signal(signal.SIGCONT)
+    end.ends_with(job, 79)
 
 
 @case
@@ -431,6 +480,59 @@ def nobody_reads_its_notices(end):
     job.process.stdout = open(os.devnull, "rb")
 
 
+@case
+def nobody_reads_its_full_pipe(end):
+    job = end.shell("echo ready; exec yes", "--ttl", "3").wait_for("ready")
+    room = bytearray(4)
+
+    def is_full():
+        before = bytes(room)
+        fcntl.ioctl(job.descriptor(), termios.FIONREAD, room)
+        return before == bytes(room) and int.from_bytes(room, sys.byteorder) > 32768
+
+    wait_until(is_full, "the pipe is full")
+    end.lose()
+    check(job.wait() == 79, "it did not end for the loss")
+    job.leaves_nobody()
+
+
+# Odd parents.
+
+@case
+def its_parent_has_blocked_SIGCHLD(end):
+    job = end.shell("exit 3", preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD}))
+    end.ends_with(job, 3)
+
+
+@case
+def its_parent_ignores_SIGCHLD(end):
+    end.ends_with(end.shell("exit 3", preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN)), 3)
+
+
+@case
+def as_a_subreaper_it_reaps_what_the_command_leaves(end):
+    job = end.shell("( sh -c 'echo $$ orphan' & ); trap 'exit 7' USR1; while :; do sleep 0.05; done",
+                    preexec_fn=lambda: ctypes.CDLL(None).prctl(SET_CHILD_SUBREAPER, 1, 0, 0, 0)).wait_for(" orphan")
+    orphan = int(job.output.split()[0])
+    wait_until(lambda: stat_of(orphan) == ("", 0), "the orphan is reaped")
+    job.signal(signal.SIGUSR1)
+    end.ends_with(job, 7)
+
+
+@case
+def as_process_1_it_reaps_what_the_command_leaves(end):
+    if subprocess.run(["unshare", "--pid", "--fork", "true"], capture_output=True, check=False).returncode:
+        raise Skipped("no process namespace may be made here")
+    job = Job("unshare", "--pid", "--fork", end.program, "run", "job", "--", "sh", "-c",
+              "( sh -c 'echo orphan' & ); echo first $PPID; read line; exit 7", url=end.server.url, stdin=subprocess.PIPE)
+    end.jobs.append(job)
+    job.wait_for("orphan").wait_for("first 1\n")
+    first, = children_of(job.pid)
+    wait_until(lambda: len(children_of(first)) == 1, "the orphan is reaped")
+    job.process.stdin.close()
+    end.ends_with(job, 7)
+
+
 # A terminal.
 
 @case
@@ -451,8 +553,7 @@ def Ctrl_C_reaches_the_command_alone(end):
 
 @case
 def Ctrl_Z_stops_the_job_and_fg_continues_it(end):
-    shell = Job("bash", "--norc", "-i", url=end.server.url, terminal=True, environment={"PS1": "", "HISTFILE": ""})
-    end.jobs.append(shell)
+    shell = end.bash()
     shell.type(f"{end.program} run job --ttl 600 -- sh -c 'echo ready; read line; echo got $line; exit 3'\n")
     shell.wait_for("ready\n")
     shell.type("\x1a")
@@ -467,6 +568,114 @@ def Ctrl_Z_stops_the_job_and_fg_continues_it(end):
     shell.wait_for("status 3\n")
     shell.type("exit 0\n")
     end.ends_with(shell, 0)
+
+
+@case
+def Ctrl_Z_in_a_pipeline_stops_the_command_too(end):
+    shell = end.bash()
+    shell.type(f"{end.program} run job --ttl 600 -- {end.ticker()} | cat\n")
+    shell.wait_for(" tick\n")
+    pid = int(shell.output.split(" tick\n")[0].split()[-1])
+    shell.type("\x1a")
+    shell.wait_for("Stopped")
+    check(stat_of(pid)[0] == "T", "the command goes on")
+    shell.type("fg\n")
+    wait_until(lambda: stat_of(pid)[0] in ("S", "R"), "the command goes on")
+    os.kill(pid, signal.SIGUSR1)
+    shell.type("echo status $?\n")
+    shell.wait_for("status 0\n")
+    shell.type("exit 0\n")
+    end.ends_with(shell, 0)
+
+
+@case
+def stopped_beyond_its_lease_it_does_not_go_on(end):
+    shell = end.bash()
+    shell.type(f"{end.program} run job --ttl 1 -- {end.ticker()}\n")
+    shell.wait_for(" tick\n")
+    shell.type("\x1a")
+    shell.wait_for("Stopped")
+    wait_until(lambda: not end.server.do("EXISTS", "job"), "the lease ends")
+    shell.type("fg; echo status $?\n")
+    shell.wait_for("status 79\n")
+    later = shell.output.split("Stopped")[1]
+    check("heard\n" in later and " tick\n" not in later, shell.output)
+    shell.type("exit 0\n")
+    end.ends_with(shell, 0)
+
+
+@case
+def a_command_whose_output_is_a_file_reads_the_terminal(end):
+    shell = end.bash()
+    shell.type(f"{end.program} run job -- sh -c 'echo ready >&2; read line; echo got $line >&2; exit 3' > {end.folder}/output\n")
+    shell.wait_for("ready\n")
+    shell.type("words\n")
+    shell.wait_for("got words\n")
+    shell.type("echo status $?\n")
+    shell.wait_for("status 3\n")
+    shell.type("exit 0\n")
+    end.ends_with(shell, 0)
+
+
+@case
+def in_the_background_it_stops_when_it_reads_the_terminal(end):
+    shell = end.bash()
+    shell.type(f"set -b; {end.program} run job --ttl 600 -- sh -c 'read line; echo got $line; exit 3' &\n")
+    shell.wait_for("Stopped")
+    shell.type("fg\n")
+    shells_own = os.getpgid(shell.pid)
+    wait_until(lambda: os.tcgetpgrp(shell.terminal) != shells_own, "the job is in the foreground")
+    shell.type("words\n")
+    shell.wait_for("got words\n")
+    shell.type("echo status $?\n")
+    shell.wait_for("status 3\n")
+    shell.type("exit 0\n")
+    end.ends_with(shell, 0)
+
+
+@case
+def it_ends_in_the_background_and_the_shell_keeps_the_terminal(end):
+    shell = end.bash()
+    shell.type(f"{end.program} run job --ttl 600 -- {end.ticker()}\n")
+    shell.wait_for(" tick\n")
+    pid = int(shell.output.split(" tick\n")[0].split()[-1])
+    shell.type("\x1a")
+    shell.wait_for("Stopped")
+    shell.type("bg\n")
+    wait_until(lambda: stat_of(pid)[0] in ("S", "R"), "the command goes on")
+    shells_own = os.getpgid(shell.pid)
+    wait_until(lambda: os.tcgetpgrp(shell.terminal) == shells_own, "the shell has the terminal")
+    os.kill(pid, signal.SIGUSR1)
+    wait_until(lambda: not end.server.do("EXISTS", "job"), "it ends")
+    check(os.tcgetpgrp(shell.terminal) == shells_own, "the shell has lost its terminal")
+    shell.type("wait; echo still $((1 + 1))\n")
+    shell.wait_for("still 2\n")
+    shell.type("exit 0\n")
+    end.ends_with(shell, 0)
+
+
+@case
+def lost_on_a_terminal_that_stops_writers_in_the_background(end):
+    shell = end.bash()
+    shell.type(f"stty tostop; {end.program} run job --ttl 3 -- sh -c '{IDLE}'\n")
+    shell.wait_for("ready\n")
+    end.lose()
+    shell.wait_for("the lock is lost")
+    shell.type("echo status $?\n")
+    shell.wait_for("status 79\n")
+    shell.type("exit 0\n")
+    end.ends_with(shell, 0, lock_left=True)
+
+
+@case
+def the_terminal_is_closed(end):
+    job = end.shell(IDLE, terminal=True).wait_for("ready")
+    os.close(job.terminal)
+    job.terminal = os.open("/dev/null", os.O_RDONLY)
+    got = job.wait()
+    check(got == 128 + signal.SIGHUP, f"exit status {got}")
+    job.leaves_nobody()
+    check(not end.server.do("EXISTS", "job"), "the lock is left")
 
 
 @case
@@ -508,6 +717,8 @@ def main():
             try:
                 CASES[name](end)
                 print(f"passed: {name}", flush=True)
+            except Skipped as reason:
+                print(f"skipped: {name}: {reason}", flush=True)
             except (Failure, subprocess.TimeoutExpired) as failure:
                 failed += 1
                 print(f"FAILED: {name}: {failure}", flush=True)
