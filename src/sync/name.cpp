@@ -254,7 +254,8 @@ void name::forget(hold& over) {
 nanoseconds name::found_busy(const acquire_answer& busy) {
   // Somebody elsewhere has the lock, so this name is contended.
   share();
-  return hand_over_.found_busy(env().time, busy.barging, busy.holder_ttl.value_or(milliseconds::max()));
+  const auto may_last = busy.holder_ttl ? nanoseconds(*busy.holder_ttl) : nanoseconds::max();
+  return hand_over_.found_busy(env().time, busy.barging, may_last);
 }
 
 void name::end_turn(const release_end& end) {
