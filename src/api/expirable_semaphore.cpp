@@ -44,7 +44,7 @@ asio::awaitable<T> acquire_permits(const std::weak_ptr<core>& where, shared_keys
                                    const lock_options& options, std::optional<milliseconds> limit = {}) {
   // A number out of range is refused below, before anything is asked.
   const auto amount = static_cast<std::uint8_t>(std::min(n, expirable_semaphore::most_at_once + 1));
-  const lock_call request({}, options, limit, amount);
+  lock_call request({}, options, limit, amount);
   return on_semaphore<T>(where, std::move(keys),
                          [n, request](engine& locks, const shared_keys& keys, const std::shared_ptr<caller<T>>& to,
                                       const calling_coroutine& by) {

@@ -217,9 +217,10 @@ mutex nested_task::lock_of(const lock_name& lock, whose who, const owner& strang
     case lock_name::kind::simple: return redis.simple_mutex(lock.text);
     case lock_name::kind::plain: return redis.mutex(lock.text);
     case lock_name::kind::red: return redis.red_lock(lock.text);
-    case lock_name::kind::red_simple: break;
+    case lock_name::kind::red_simple: return redis.red_lock(lock.text, reentrancy::not_reentrant);
+    case lock_name::kind::permits: break;
   }
-  return redis.red_lock(lock.text, reentrancy::not_reentrant);
+  return redis.expirable_semaphore(lock.text, permits_in_all).as_mutex();
 }
 
 std::vector<mutex> nested_task::locks_of(const section& how, whose who) const {

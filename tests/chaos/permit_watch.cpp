@@ -9,7 +9,7 @@
 namespace holdfast::chaos {
 namespace {
 
-constexpr auto period = std::chrono::milliseconds(10);
+constexpr auto between_looks = std::chrono::milliseconds(10);
 // A missing counter is -1, a number that no semaphore has.
 constexpr auto look = "return {tonumber(redis.call('get', KEYS[1]) or -1), redis.call('zcard', KEYS[2])}";
 
@@ -22,7 +22,7 @@ permit_watch::permit_watch(const std::string& history_path, std::string server, 
 void permit_watch::watch(const std::stop_token& end) {
   std::optional<test::raw_client> server;
   long long looks = 0;
-  for (; !end.stop_requested(); std::this_thread::sleep_for(period)) {
+  for (; !end.stop_requested(); std::this_thread::sleep_for(between_looks)) {
     try {
       if (!server) server.emplace(server_);
       const auto permits = (*server)("EVAL", look, 2, semaphore_, "{" + semaphore_ + "}:timeout").array();

@@ -120,8 +120,9 @@ class semaphore_life {
     using wait_mode = detail::lock_request::wait_mode;
     const auto keys = std::make_shared<const detail::permit_keys>(detail::permit_lock, "s", detail::naming(), total);
     const wait_mode modes[] = {wait_mode::forever, wait_mode::forever, wait_mode::once, wait_mode::until_deadline};
-    detail::lock_request request{owner(), false, detail::resolve_terms(client.settings(), {}),
-                                 modes[random_.next() % std::size(modes)]};
+    detail::lock_request request{.owner = owner(),
+                                 .wait = modes[random_.next() % std::size(modes)],
+                                 .asked = detail::resolve_terms(client.settings(), {})};
     if (request.wait == wait_mode::until_deadline) request.deadline = plan_.now() + between(1ms, ttl);
     request.amount = static_cast<std::uint8_t>(chance(25) ? 1 + random_.next() % total : 1);
     ++waiting_[&client];
