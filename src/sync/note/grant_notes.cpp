@@ -18,10 +18,8 @@ namespace holdfast::detail {
 //
 //   step     wanted  under_way  what moves it on
 //   written  yes     no         granted(), or confirmed() if the key lives longer now → writing; ended() → forgotten
-//   writing  yes     yes        the answer → written, or → writing if granted() came meanwhile; ended() → ending
+//   writing  yes     yes        the answer → written, or → writing if a write is due again; ended() → ending
 //   ending   no      yes        the answer → forgotten; granted() by a pass → writing
-//
-// lives_until tells the answer whether granted() came meanwhile, because granted() clears it.
 
 // Nobody waits for a note, so each of these functions does without one if there is no memory.
 void grant_notes::granted(claim& held, const shared_text_ptr& words, time_point since) noexcept {
@@ -58,36 +56,32 @@ void grant_notes::write_if_due(claim& held, note& kept) {
   if (now + ttl < kept.lives_until + ttl / 10) return;
   const auto age = std::chrono::duration_cast<milliseconds>(now - kept.since);
   const auto text = std::make_shared<const std::string>(text_of_note(age, held.field, text_of(kept.words)));
-  const auto lives_until = now + ttl;
   // The call refers to the text and to the keys of the claim until it is answered.
-  auto answered = [this, keep = claim_ptr(&held), text, lives_until](const outcome& outcome) {
-    on_answer(*keep, lives_until, outcome);
-  };
+  auto answered = [this, keep = claim_ptr(&held), text](const outcome& outcome) { on_answer(*keep, outcome); };
   send_once(env_, write_note(*held.keys, ttl, *text),
             {.timeout = command_budget(env_.settings, milliseconds(held.wanted.ttl))}, std::move(answered));
   // Set afterwards: without memory nothing was sent, and no answer would clear the flag.
   kept.under_way = true;
-  kept.lives_until = lives_until;
+  kept.lives_until = now + ttl;
 }
 
-void grant_notes::on_answer(claim& held, time_point lives_until, const outcome& outcome) noexcept {
-  const bool failed = outcome.error || outcome.reply.is_error();
-  if (failed) report_refusal(outcome);
+// A failed write counts like any other. It is not repeated at once, or a refusal would be repeated without end. The
+// next renewal makes the key live longer, so a write is due then.
+void grant_notes::on_answer(claim& held, const outcome& outcome) noexcept {
+  report_refusal(outcome);
   const auto found = notes_.find(&held);
   HOLDFAST_ASSERT(found != notes_.end());
   auto& kept = found->second;
   kept.under_way = false;
   if (!kept.wanted) return static_cast<void>(notes_.erase(found));
-  if (kept.lives_until != lives_until) return static_cast<void>(if_memory([&] { write_if_due(held, kept); }));
-  // A failed write is not repeated at once, or a refusal would be repeated without end. The next renewal writes.
-  if (failed) kept.lives_until = {};
+  if_memory([&] { write_if_due(held, kept); });
 }
 
 // Once per client, like a withheld message: the missing permission concerns every note.
 void grant_notes::report_refusal(const outcome& outcome) noexcept {
   if_memory([&] {
     const auto why = refusal_in(outcome);
-    if (why->code != errc::no_permission || std::exchange(reported_, true)) return;
+    if (redis::error_of(why) != errc::no_permission || std::exchange(reported_, true)) return;
     env_.report({.kind = event_kind::notes_degraded, .reason = why->code, .detail = why->detail});
   });
 }

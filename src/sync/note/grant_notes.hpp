@@ -40,7 +40,7 @@ class grant_notes final {
   struct note {
     shared_text_ptr words;
     time_point since{};
-    time_point lives_until{};  // by the last write that was sent; zero: none counts
+    time_point lives_until{};  // by the last write that was sent; zero: none was sent for this holder
     bool under_way = false;
     bool wanted = false;  // false: the holder has ended, and an answer is still to come
   };
@@ -48,7 +48,7 @@ class grant_notes final {
   using notes = std::map<const claim*, note>;
 
   void write_if_due(claim& held, note& kept);
-  void on_answer(claim& held, time_point lives_until, const outcome& outcome) noexcept;
+  void on_answer(claim& held, const outcome& outcome) noexcept;
   void report_refusal(const outcome& outcome) noexcept;
 
   environment& env_;
