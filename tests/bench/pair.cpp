@@ -93,6 +93,17 @@ std::vector<finding> new_names(const plan& p, const real_redis& server) {
   return {w.compare("new", "known", &pair_cost::rate)};
 }
 
+/// A note costs one script more for each grant, and nobody waits for it.
+std::vector<finding> notes(const plan& p, const real_redis& server) {
+  const auto pairs = p.scaled(100'000);
+  ways w;
+  p.rounds("notes", [&] {
+    w["off"].push_back(holdfast_pairs(server.socket_path(), many, pairs));
+    w["on"].push_back(noted_pairs(server.socket_path(), many, pairs, "order 42, request 7f3a"));
+  });
+  return {w.compare("on", "off", &pair_cost::rate), w.compare("on", "off", &pair_cost::client_us)};
+}
+
 std::vector<finding> server_cpu(const plan& p, const real_redis& server) {
   const auto pairs = p.scaled(100'000);
   test::raw_client admin(server);
@@ -181,6 +192,9 @@ std::vector<scenario> pair_scenarios() {
       rate_of("pair-c4096", most),
       pair_of({{"names-100k", "names locked once, a second, 4096 at a time / names locked again", at_least(0.95)}},
               new_names),
+      pair_of({{"notes", "pairs a second with config::notes / without", at_least(0.5)},
+               {"notes/client", "client CPU of a pair, us, with config::notes / without", {}}},
+              notes),
       pair_of({{"pair-server", "server CPU of a pair, us / Redisson's commands", at_most(0.65)},
                {"pair-server/plain", "server CPU of a pair, us / plain 3 + 4 calls", at_most(0.85)}},
               server_cpu),

@@ -15,13 +15,14 @@ struct workload {
   client& redis;
   long left;
   laps* each;  // null: nobody asks
+  lock_options options{};
 };
 
 asio::awaitable<void> lock_one_name(workload& all, int slot) {
   auto mutex = all.redis.mutex(name_of(slot));
   auto begun = clock::now();
   while (all.left-- > 0) {
-    auto held = co_await mutex.lock();
+    auto held = co_await mutex.lock(all.options);
     co_await held.unlock();
     if (all.each) all.each->push_back(lap_us(begun));
   }
@@ -35,23 +36,33 @@ asio::awaitable<void> lock_new_names(workload& all) {
   }
 }
 
-}  // namespace
-
-pair_cost holdfast_pairs(const std::string& path, int width, long pairs, names which,
-                         std::shared_ptr<observer> seen_by) {
+pair_cost pairs_of(config settings, const std::string& path, int width, long pairs, names which, lock_options options) {
   asio::io_context io(1);
-  auto settings = of_url("redis+unix://" + path);
-  settings.observer = std::move(seen_by);
   auto redis = make_client(io, std::move(settings));
   test::raw_client admin(path);
   laps each;
   if (width == 1) each.reserve(static_cast<std::size_t>(pairs));
-  workload all{redis, pairs, width == 1 ? &each : nullptr};
+  workload all{redis, pairs, width == 1 ? &each : nullptr, options};
   meter m(admin);
   for (int s = 0; s < width; ++s)
     asio::co_spawn(io, which == names::of_tasks ? lock_one_name(all, s) : lock_new_names(all), rethrow);
   io.run();
   return per_pair(m.stop(), pairs, std::move(each));
+}
+
+}  // namespace
+
+pair_cost holdfast_pairs(const std::string& path, int width, long pairs, names which,
+                         std::shared_ptr<observer> seen_by) {
+  auto settings = of_url("redis+unix://" + path);
+  settings.observer = std::move(seen_by);
+  return pairs_of(std::move(settings), path, width, pairs, which, {});
+}
+
+pair_cost noted_pairs(const std::string& path, int width, long pairs, std::string_view note) {
+  auto settings = of_url("redis+unix://" + path);
+  settings.notes = true;
+  return pairs_of(std::move(settings), path, width, pairs, names::of_tasks, {.note = note});
 }
 
 pair_cost blocking_mutex_pairs(const std::string& path, long pairs) {

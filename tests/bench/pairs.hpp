@@ -3,6 +3,7 @@
 #include <holdfast/observer.hpp>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "bench/meter.hpp"
 
@@ -14,6 +15,9 @@ enum class names { of_tasks, once_each };
 /// `pairs` of lock and unlock through one client of the server there, by `width` tasks.
 pair_cost holdfast_pairs(const std::string& path, int width, long pairs, names which = names::of_tasks,
                          std::shared_ptr<observer> seen_by = {});
+
+/// The same with config::notes. `note`: of each lock.
+pair_cost noted_pairs(const std::string& path, int width, long pairs, std::string_view note);
 
 /// The same by one plain thread, which locks and unlocks a blocking::mutex.
 pair_cost blocking_mutex_pairs(const std::string& path, long pairs);
