@@ -6,6 +6,7 @@
 #include <iterator>
 #include <sstream>
 
+#include "cli/output.hpp"
 #include "config/url.hpp"
 
 namespace holdfast::cli {
@@ -64,11 +65,9 @@ std::string without_secrets(std::string text, const std::vector<std::string>& ar
     const auto begin = argument.find("redis");
     if (begin == argument.npos || argument.find("://") == argument.npos) continue;
     const auto url = argument.substr(begin);
-    for (auto at = text.find(url); at != text.npos; at = text.find(url)) {
-      const auto safe = redacted(url);
-      if (safe == url) break;
-      text.replace(at, url.size(), safe);
-    }
+    const auto safe = shown(redacted(url)), bare = shown(url);
+    for (auto at = text.find(bare); at != text.npos; at = text.find(bare, at + safe.size()))
+      text.replace(at, bare.size(), safe);
   }
   return text;
 }

@@ -29,7 +29,7 @@ struct access_options {
 /// Throws usage_error.
 config config_of(const access_options& options);
 
-/// The text without the secrets of the URLs in it.
+/// The text, which shown() has made, without the secrets of the URLs in it.
 std::string without_secrets(std::string text, const std::vector<std::string>& arguments);
 
 /// One lock as the command line names it.

@@ -2,6 +2,7 @@
 #include <boost/asio/this_coro.hpp>
 #include <boost/json/array.hpp>
 
+#include <algorithm>
 #include <utility>
 
 #include "cli/commands.hpp"
@@ -37,6 +38,13 @@ void print_rules(const acl_options& options, const char* where, const std::strin
   print(line);
 }
 
+/// The name is printed as it is, for a shell.
+void refuse_odd_user(const std::string& name) {
+  const auto is_odd = [](unsigned char byte) { return byte <= 0x20 || byte >= 0x7f; };
+  if (name.empty() || std::any_of(name.begin(), name.end(), is_odd))
+    throw usage_error("--rule-for takes printable ASCII without blanks");
+}
+
 asio::awaitable<int> version_of_server(const detail::settings& settings) {
   network over(co_await asio::this_coro::executor);
   const auto sessions = co_await open_primaries(over, settings);
@@ -48,6 +56,7 @@ asio::awaitable<int> version_of_server(const detail::settings& settings) {
 }  // namespace
 
 asio::awaitable<int> acl(acl_options options) {
+  refuse_odd_user(options.user);
   const auto settings = detail::resolve(config_of(options.access));
   auto demand = demand_of(settings);
   if (!options.prefix.empty()) demand.prefix = options.prefix;

@@ -81,10 +81,11 @@ class examination {
     for (const auto& one : found) report(one);
   }
   void report_failure(std::string_view check, const error& failed) {
-    const auto fix = failed.code() == errc::auth_failed     ? "set HOLDFAST_USER and HOLDFAST_PASSWORD"
-                     : failed.code() == errc::no_permission ? "holdfast acl"
-                     : failed.code() == errc::tls_failed    ? "add ca_file=FILE to the URL"
-                                                            : "redis-cli PING from this machine; check the URL";
+    const auto fix = failed.code() == errc::auth_failed      ? "set HOLDFAST_USER and HOLDFAST_PASSWORD"
+                     : failed.code() == errc::no_permission  ? "holdfast acl"
+                     : failed.code() == errc::tls_failed     ? "add ca_file=FILE to the URL"
+                     : failed.code() == errc::server_refused ? "redis-cli INFO; free its memory or disk"
+                                                             : "redis-cli PING from this machine; check the URL";
     report({verdict::fail, check, failed.what(), fix});
   }
 
@@ -217,6 +218,10 @@ class examination {
       words command{"ACL", "DRYRUN", user};
       command.insert(command.end(), wanted.example.begin(), wanted.example.end());
       const auto reply = co_await server.ask(std::move(command));
+      if (reply.is_error() && reply.text.ends_with("not found")) {
+        report({verdict::fail, "permissions", server.words_of(reply), "holdfast acl --rule-for NAME"});
+        co_return;
+      }
       if (reply.is_error()) {
         report({verdict::ok, "permissions", "those in scripts cannot be asked for: " + server.words_of(reply),
                 "run doctor as an administrator, with --check-user NAME"});

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <span>
-#include <string_view>
-
 #include <holdfast/error.hpp>
 
 namespace holdfast::cli {
@@ -26,12 +23,6 @@ enum exit_status : int {
   not_found = 127,
   signalled = 128,
 };
-
-struct exit_meaning {
-  std::string_view status, meaning;
-};
-/// For the manual.
-std::span<const exit_meaning> exit_meanings() noexcept;
 
 exit_status status_of(const error_code& code) noexcept;
 

@@ -16,6 +16,7 @@
 #include <CLI/Formatter.hpp>
 
 #include "cli/exit_status.hpp"
+#include "cli/output.hpp"
 #include "cli/reference.hpp"
 
 namespace holdfast::cli {
@@ -80,12 +81,15 @@ void add_terms(CLI::App& command, acquire_options& acquire) {
       ->type_name("TEXT");
 }
 
-std::string exit_status_text() {
-  std::string text = "Exit status:\n";
-  for (const auto& [status, meaning] : exit_meanings()) {
-    std::string line = "  ";
-    line.append(status).append(12 - std::min<std::size_t>(11, status.size()), ' ').append(meaning);
-    text += line + '\n';
+std::string help_text() {
+  std::string text;
+  for (const auto& [title, lines] : help_sections()) {
+    text.append(title).append(":\n");
+    std::size_t width = 0;
+    for (const auto& line : lines) width = std::max(width, line.title.size());
+    for (const auto& line : lines)
+      text.append("  ").append(line.title).append(width + 2 - line.title.size(), ' ').append(line.text).append("\n");
+    text += '\n';
   }
   return text;
 }
@@ -94,11 +98,11 @@ std::string exit_status_text() {
 
 interface::interface() : app_("Distributed locks on Redis, for those who run them.", "holdfast") {
   app_.require_subcommand(1);
-  app_.footer(exit_status_text());
   add_locks();
   add_views();
   add_care();
   add_help();
+  app_.footer(help_text());  // subcommands that are added later would have it, too
 }
 
 CLI::App* interface::add(const char* name, const char* text, chosen_command command) {
@@ -129,7 +133,9 @@ void interface::add_locks() {
       "The command finds HOLDFAST_LOCK_NAME, HOLDFAST_LOCK_KIND, HOLDFAST_LOCK_ID, with --fenced "
       "HOLDFAST_FENCE_TOKEN, and HOLDFAST_LOST_FD in its environment. HOLDFAST_LOST_FD is a pipe that ends "
       "when the lock is lost. Signals go to the command's process group. If holdfast is killed, the command "
-      "is killed, and the lock stays until its TTL ends.");
+      "is killed, and the lock stays until its TTL ends. The exit status is the command's, 75 if the lock is busy, 79 "
+      "if "
+      "it was lost.");
 
   command = add("hold", "Hold a lock until a signal comes", [this] { return hold(hold_); });
   add_terms(*command, hold_.acquire);
@@ -143,6 +149,11 @@ void interface::add_locks() {
   command = add("free", "Break the hold of any owner, and wake waiters", [this] { return free_lock(free_); });
   add_access(*command, free_.access);
   add_lock(*command, free_.lock, false);
+  command->footer(
+      "The holder learns of it when it renews, within a third of its TTL. Until then both may work: stop its process "
+      "first if that would do harm. A command under holdfast run is ended then. A key that holds other data is "
+      "refused, "
+      "and a string of another program without --simple.");
 }
 
 void interface::add_views() {
@@ -152,11 +163,18 @@ void interface::add_views() {
       ->type_name("PATTERN");
   command->add_flag("--any-string", list_.any_string,
                     "also strings with a TTL that other programs wrote: locks of other libraries, and data");
+  command->footer("For the columns: holdfast inspect --help.");
 
   command = add("inspect", "Show one lock: holder, process, count, since when, TTL, token, waiters, note",
                 [this] { return inspect(inspect_); });
   add_access(*command, inspect_.access);
   command->add_option("name", inspect_.name, "name of the lock")->required()->type_name("NAME");
+  command->footer(
+      "Ask again after some seconds: a live holder has raised the TTL. It is alive, and works or hangs. Of a dead, "
+      "stopped "
+      "or cut off one the TTL falls, and the lock ends with it. TTL none: it never ends, and lock() throws "
+      "corrupt_lock. "
+      "The process is that of the client, of holdfast itself under holdfast run; - if it is not known.");
 }
 
 void interface::add_care() {
@@ -205,16 +223,21 @@ void interface::add_help() {
 }
 
 void interface::read(std::vector<std::string> arguments) {
+  const auto asks_help = [](const std::string& word) { return word == "--help" || word == "-h"; };
+  const auto is_first = [&](const CLI::App* known) { return known->get_name() == arguments.front(); };
+  if (!arguments.empty() && !arguments.front().starts_with('-') &&
+      std::as_const(app_).get_subcommands(is_first).empty())
+    throw usage_error("there is no subcommand '" + shown(arguments.front()) + "' (see --help)");
   // The command of `run` is nobody's options: it is taken away before they are read.
   if (!arguments.empty() && arguments.front() == "run") {
     const auto mark = std::find(arguments.begin(), arguments.end(), "--");
     if (mark != arguments.end()) run_.command.assign(std::next(mark), arguments.end());
     arguments.erase(mark, arguments.end());
+    if (run_.command.empty() && std::none_of(arguments.begin(), arguments.end(), asks_help))
+      throw usage_error("run needs a command behind --: holdfast run NAME [options] -- COMMAND [ARG...]");
   }
   std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants it
   app_.parse(std::move(arguments));
-  if (app_.got_subcommand("run") && run_.command.empty())
-    throw usage_error("run needs a command: holdfast run NAME -- COMMAND [ARG...]");
 }
 
 int interface::perform() {

@@ -31,11 +31,14 @@ int main(int count, char** texts) {
       }
     }
   } catch (const cli::usage_error& wrong) {
-    cli::complain(wrong.what());
+    cli::complain(cli::without_secrets(wrong.what(), arguments));
     status = cli::misused;
   } catch (const boost::system::system_error& failed) {
-    cli::complain(failed.what());
     status = cli::status_of(failed.code());
+    const bool of_server = status == cli::unreachable || status == cli::not_permitted;
+    cli::complain(std::string(failed.what()) + (of_server                ? " (see holdfast doctor)"
+                                                : status == cli::no_lock ? " (see holdfast inspect)"
+                                                                         : ""));
   } catch (const std::exception& failed) {
     cli::complain(failed.what());
   }

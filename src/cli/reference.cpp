@@ -28,6 +28,13 @@ std::string troff(std::string_view text) {
   return out.starts_with('.') || out.starts_with('\'') ? "\\&" + out : out;
 }
 
+std::string upper_case(std::string_view text) {
+  std::string out(text);
+  for (char& byte : out)
+    if (byte >= 'a' && byte <= 'z') byte -= 'a' - 'A';
+  return out;
+}
+
 std::vector<const CLI::App*> subcommands(const CLI::App& app) {
   return app.get_subcommands([](const CLI::App*) { return true; });
 }
@@ -136,14 +143,50 @@ std::string for_fish(const CLI::App& app) {
 
 }  // namespace
 
+std::span<const help_section> help_sections() noexcept {
+  static constexpr help_line stuck[] = {
+      {"holdfast list", "the locks that are held; names without the key_prefix of the URL"},
+      {"holdfast inspect NAME", "holder, process and TTL; some seconds later a live holder has raised the TTL"},
+      {"holdfast free NAME",
+       "wakes the next waiter; the holder learns of it when it renews, within a third of its TTL"},
+      {"holdfast doctor", "if these fail: looks for the fault in server, network and permissions"},
+  };
+  static constexpr help_line variables[] = {
+      {"HOLDFAST_URL", "where the locks are: redis://redis.example:6379/0?key_prefix=app: Default: redis://localhost"},
+      {"HOLDFAST_USER", "ACL user"},
+      {"HOLDFAST_PASSWORD", "its password"},
+      {"HOLDFAST_SENTINEL_PASSWORD", "that of the sentinels"},
+      {"NO_COLOR", "no colours on a terminal"},
+  };
+  static constexpr help_line statuses[] = {
+      {"0", "done; of run: its command ended with 0"},
+      {"1, 2", "of doctor: the worst line is a WARN, a FAIL"},
+      {"64", "the command line is wrong"},
+      {"65", "the key is no lock, and was not changed"},
+      {"69", "Redis is unreachable, or refuses to write for now"},
+      {"70", "an internal error"},
+      {"74", "the output cannot be written"},
+      {"75", "the lock is busy"},
+      {"77", "wrong password, or a missing permission"},
+      {"78", "a wrong setting, or a server of another kind"},
+      {"79", "the lock was lost"},
+      {"126, 127", "of run: the command cannot be executed, is not found"},
+      {"128 + N", "of run: the command was killed by signal N, or this signal came before it began"},
+  };
+  static constexpr help_section all[] = {
+      {"When a lock is stuck", stuck}, {"Environment", variables}, {"Exit status", statuses}};
+  return all;
+}
+
 int print_manual(const CLI::App& app) {
   std::string text = ".TH HOLDFAST 1 \"\" \"holdfast " + std::string(version) + "\"\n.SH NAME\nholdfast \\- " +
                      troff(app.get_description()) +
                      "\n.SH SYNOPSIS\n.B holdfast\n.I COMMAND\n[options]\n.SH COMMANDS\n";
   for (const auto* command : subcommands(app)) text += section_of(*command);
-  text += ".SH EXIT STATUS\n";
-  for (const auto& [status, meaning] : exit_meanings())
-    text += ".TP\n.B " + troff(status) + '\n' + troff(meaning) + '\n';
+  for (const auto& [title, lines] : help_sections()) {
+    text += ".SH " + upper_case(title) + '\n';
+    for (const auto& line : lines) text += ".TP\n.B " + troff(line.title) + '\n' + troff(line.text) + '\n';
+  }
   text += ".SH SEE ALSO\n.BR flock (1)";
   print(text);
   return done;

@@ -78,7 +78,7 @@ finding judge_refusals(const info_text& info) {
   if (info.find("rdb_last_bgsave_status") == "err" || info.find("aof_last_write_status") == "err")
     return {verdict::fail, "writes", "the server cannot write to its disk, and may refuse locks",
             "redis-cli INFO persistence"};
-  return {verdict::ok, "writes", "accepted"};
+  return {verdict::ok, "writes", "loaded, and its disk accepts them"};
 }
 
 finding judge_failover(const detail::failover_time& takes, milliseconds value, const detail::settings& settings,
