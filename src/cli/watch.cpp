@@ -10,6 +10,7 @@
 #include <optional>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <fnmatch.h>
 
@@ -18,6 +19,7 @@
 #include "cli/lock_text.hpp"
 #include "cli/output.hpp"
 #include "cli/server/lock_reader.hpp"
+#include "cli/server/permissions.hpp"
 
 /// Decision: messages and polls, and nothing is written. A poll tells the holder; a message tells that it released the
 /// lock, and that it is time to look. A lock that ends without a message has expired or was deleted. A hold that begins
@@ -25,6 +27,8 @@
 ///
 /// Decision: patterns (PSUBSCRIBE), because a subscription to each channel would count as a waiter. Sharded channels
 /// have no patterns, so a cluster is polled alone. Publishers count this program as a client that received a release.
+/// An ACL allows a pattern only if it has the same text: where that of the watched names is refused, those of
+/// `holdfast acl` follow.
 namespace holdfast::cli {
 namespace {
 
@@ -66,14 +70,26 @@ class watching {
     if (settings_.kind == detail::deployment::cluster) co_return;
     auto& server = reader_->server(0);
     listener_ = co_await session::open(over_, server.node(), milliseconds(2'000));
+    const auto name = one_name_ ? literal_pattern(options_.pattern) : options_.pattern;
+    bool listens = false;
     for (const bool simple : {false, true}) {
-      const auto name = one_name_ ? literal_pattern(options_.pattern) : options_.pattern;
-      words command{"PSUBSCRIBE", reader_->channel_pattern(name, simple)};
-      const auto reply = co_await listener_->ask(std::move(command));
-      if (!reply.is_error()) continue;
-      listener_.reset();  // an ACL withholds it: polls alone
-      co_return;
+      const auto& prefix = settings_.values.key_prefix;
+      const std::vector<words> choices{{reader_->channel_pattern(name, simple)},
+                                       channel_patterns(prefix, simple, true),
+                                       channel_patterns(prefix, simple, false)};
+      bool allowed = false;
+      for (auto choice = choices.begin(); !allowed && choice != choices.end(); ++choice)
+        for (const auto& pattern : *choice) allowed |= co_await subscribe(pattern);
+      listens |= allowed;
     }
+    if (!listens) listener_.reset();  // polls alone
+  }
+
+  /// False: an ACL withholds it.
+  asio::awaitable<bool> subscribe(std::string pattern) {
+    words command{"PSUBSCRIBE", std::move(pattern)};
+    const auto reply = co_await listener_->ask(std::move(command));
+    co_return !reply.is_error();
   }
 
   asio::awaitable<void> poll() {

@@ -2,6 +2,7 @@
 """Servers, terminals and processes for the tests of the command line."""
 import contextlib
 import fcntl
+import json
 import os
 import pty
 import re
@@ -17,6 +18,7 @@ import uuid
 
 LIMIT = 60  # seconds: nothing takes that long; a test waits for what it expects, and fails after this
 MARK = "HOLDFAST_TEST_MARK"
+ACL = os.environ.get("HOLDFAST_TEST_ACL")  # holdfast: clients have the rights that its `acl --operator` prints, and no more
 OWNER = "0123abcd-0123-8abc-9def-0123456789ab"  # nobody's uuid
 
 
@@ -84,20 +86,22 @@ class Connection:
 
 
 class Redis:
-    """A server on a unix socket."""
+    """A server on a unix socket. `service`: the URL of a service with such a server; `path`: that of another, which has ended."""
 
-    def __init__(self, folder, *options, configuration=None):
+    def __init__(self, folder, *options, configuration=None, service="redis://localhost", path=None):
         name, executable = server_command()
         if not executable:
             print("skipped: no redis-server, valkey-server or redis-check-rdb in PATH")
             sys.exit(77)
-        self.path = os.path.join(folder, f"{uuid.uuid4().hex[:8]}.sock")
+        self.path = path or os.path.join(folder, f"{uuid.uuid4().hex[:8]}.sock")
         self.url = "redis+unix://" + self.path
         settings = [configuration] if configuration else ["--port", "0", "--save", "", "--appendonly", "no"]
         self.process = subprocess.Popen([name, *settings, "--unixsocket", self.path, "--dir", folder, *options],
                                         executable=executable, stdout=subprocess.DEVNULL)
         self.connection = None
         wait_until(self.answers, "the server starts")
+        if ACL:
+            self.restrict(service, bool(configuration))
 
     def answers(self):
         with contextlib.suppress(OSError):
@@ -108,6 +112,26 @@ class Redis:
 
     def do(self, *words):
         return self.connection.do(*words)
+
+    def restrict(self, service, of_sentinel):
+        """The rights of an operator, by `holdfast acl`."""
+        version = re.search(r"redis_version:(\S+)", self.do("INFO", "server").decode())[1]
+        text = subprocess.check_output([ACL, "acl", "--json", "--operator", "--fenced", "--simple", "--braces",
+                                        "--server-version", version, "--url", service])
+        self.allow(json.loads(text.splitlines()[of_sentinel])["rules"])
+
+    def allow(self, rules):
+        """The rules are those of the default user, so of all but this connection."""
+        self.do("ACL", "SETUSER", "rig", "on", ">rig", "~*", "&*", "+@all")
+        self.do("AUTH", "rig", "rig")
+        self.do("ACL", "SETUSER", "default", "reset", "on", "nopass", *rules)
+        self.do("ACL", "LOG", "RESET")
+
+    def refusals(self):
+        """What the default user was refused for a missing right."""
+        entries = [dict(zip(entry[::2], entry[1::2])) for entry in self.do("ACL", "LOG")]
+        return [" ".join(entry[word].decode() for word in (b"reason", b"object", b"context")) for entry in entries
+                if entry[b"username"] == b"default" and entry[b"reason"] != b"auth"]
 
     def keys(self):
         return sorted(self.do("KEYS", "*"))
@@ -166,9 +190,9 @@ class Job:
         self.output += got.decode(errors="replace").replace("\r\n", "\n")
         return bool(got)
 
-    def wait_for(self, text):
+    def wait_for(self, text, times=1):
         deadline = time.monotonic() + LIMIT
-        while text not in self.output:
+        while self.output.count(text) < times:
             check(self.read_some(deadline), f"no {text!r} in: {self.output}")
         return self
 

@@ -103,7 +103,7 @@ TEST_CASE("an executed program inherits no connection and no timer") {
     bool subscribed = false;
   } listener;
   const auto hub = o.rig.hub(unix_endpoint(server.socket_path()));
-  const auto subscription = hub->subscribe("c", listener);
+  const auto subscription = hub->subscribe("redisson_lock__channel:{c}", listener);
   REQUIRE(o.rig.until([&] { return listener.subscribed; }));
   CHECK(o.sockets() == 4);
   CHECK(o.inherited() == descriptors());

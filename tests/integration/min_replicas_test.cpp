@@ -20,6 +20,7 @@ redis_options replica_of(const real_redis& primary) {
 redis_options without_delay() {
   redis_options o;
   o.tcp = true;
+  o.service_url = "redis://localhost?min_replicas=1";
   o.arguments = {"--repl-diskless-sync-delay", "0"};
   return o;
 }

@@ -44,10 +44,16 @@ std::string run_shell(const std::string& script) {
   return text;
 }
 
+/// The options by which redis-cli logs in as the rig does.
+std::string login_of(const real_redis& server) {
+  const auto login = server.login();
+  return login.size() == 3 ? " --user " + login[1] + " --pass " + login[2] + " --no-auth-warning" : "";
+}
+
 /// A shell whose redis-cli talks to the test's server.
 class shell {
  public:
-  explicit shell(const world& w) : shell("-s '" + w.server.socket_path() + '\'') {}
+  explicit shell(const world& w) : shell("-s '" + w.server.socket_path() + '\'' + login_of(w.server)) {}
   explicit shell(const std::string& options) {
     write("where", "command -v redis-cli");
     auto real = run_shell(folder_.path() + "/where");
@@ -216,7 +222,7 @@ TEST_CASE("the incident page's commands free a lock of a cluster from any node, 
   cluster_world w;
   auto redis = w.make([](config& c) { c.poll_cap = 60s; });
   for (const auto n : w.rig.primaries()) {
-    const shell sh("-c -h 127.0.0.1 -p " + std::to_string(w.rig.node(n).port()));
+    const shell sh("-c -h 127.0.0.1 -p " + std::to_string(w.rig.node(n).port()) + login_of(w.rig.node(n)));
     for (const std::string name : {"orders:42", "{orders}:42"}) {
       INFO(name << " by node " << n);
       auto held = w.run(redis.mutex(name).lock({.ttl = 60s}));

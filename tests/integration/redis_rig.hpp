@@ -23,6 +23,7 @@
 #include "redis/connection.hpp"
 #include "redis/pubsub.hpp"
 #include "redis/sockets.hpp"
+#include "support/least_rights.hpp"
 #include "support/plain_command.hpp"
 #include "support/proxy.hpp"
 #include "support/raw_client.hpp"
@@ -151,7 +152,10 @@ class redis_rig {
 /// The same with a server, and a proxy before it, both made when asked for.
 class server_rig : public redis_rig {
  public:
-  server_rig() { need_redis(); }
+  server_rig() {
+    least_rights::skip_if_in_force("connections carry any command here");
+    need_redis();
+  }
 
   real_redis& server(redis_options options = {}) {
     if (!server_) server_.emplace(std::move(options));

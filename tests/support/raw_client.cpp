@@ -137,7 +137,7 @@ std::optional<std::string> value::field(std::string_view name) const {
 std::ostream& operator<<(std::ostream& out, const value& v) { return out << v.to_string(); }
 
 raw_client::raw_client(const real_redis& server) : raw_client(server.socket_path()) {
-  if (!server.password().empty()) (*this)("AUTH", server.password());
+  if (const auto login = server.login(); !login.empty()) checked(call(login));
 }
 raw_client::raw_client(const std::string& unix_path) : socket_(connect_unix(unix_path)) {}
 raw_client::raw_client(const std::string& ip, std::uint16_t port) : socket_(connect_tcp(ip, port)) {}

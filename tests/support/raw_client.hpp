@@ -69,7 +69,7 @@ class raw_client {
     std::vector<std::string> argv;
   };
 
-  /// Over its unix socket, with its password.
+  /// Over its unix socket, with the rig's login.
   explicit raw_client(const real_redis& server);
   /// A path of a unix socket, or a TCP address.
   explicit raw_client(const std::string& unix_path);

@@ -16,6 +16,7 @@ constexpr unsigned all_slots = 16'384;
 redis_options node_options() {
   redis_options o;
   o.tcp = true;
+  o.service_url = "redis+cluster://localhost?min_replicas=1";
   o.arguments = {"--cluster-enabled",
                  "yes",
                  "--cluster-config-file",
@@ -230,8 +231,10 @@ bool real_cluster::move_some_keys(unsigned slot, std::size_t to, std::size_t at_
   raw_client ask(nodes_[owner(slot)]);
   const auto keys = ask("CLUSTER", "GETKEYSINSLOT", slot, at_most).strings();
   if (keys.empty()) return false;
-  std::vector<std::string> migrate{"MIGRATE", "127.0.0.1", std::to_string(nodes_.at(to).port()), "", "0",
-                                   "5000",    "KEYS"};
+  std::vector<std::string> migrate{"MIGRATE", "127.0.0.1", std::to_string(nodes_.at(to).port()), "", "0", "5000"};
+  if (const auto login = nodes_.at(to).login(); login.size() == 3)
+    migrate.insert(migrate.end(), {"AUTH2", login[1], login[2]});
+  migrate.push_back("KEYS");
   migrate.insert(migrate.end(), keys.begin(), keys.end());
   if (const auto reply = ask.call(migrate); reply.is_error()) throw server_error(reply.text);
   return true;

@@ -8,10 +8,12 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iostream>
 #include <iterator>
 #include <stdexcept>
 #include <string_view>
 
+#include "support/least_rights.hpp"
 #include "support/net.hpp"
 #include "support/raw_client.hpp"
 #include "support/skip.hpp"
@@ -39,7 +41,25 @@ std::optional<program> find_server() {
   return std::nullopt;
 }
 
+/// "7.0.15": behind v= in the line of --version.
+std::string version_of(const program& server) {
+  child_process asked({.executable = server.path, .argv = {server.name, "--version"}});
+  const auto line = asked.read_line(server_limit).value_or("");
+  const auto at = line.find("v=");
+  return at == line.npos ? "" : line.substr(at + 2, line.find(' ', at) - at - 2);
+}
+
+std::string version_of_server() {
+  static const auto version = version_of(find_server().value());
+  return version;
+}
+
 constexpr std::string_view preload = "LD_PRELOAD=";
+
+std::string joined(std::string text, const std::vector<std::string>& words) {
+  for (const auto& word : words) text += ' ' + word;
+  return text;
+}
 
 bool has_loaded(pid_t process, const std::string& library) {
   std::ifstream file("/proc/" + std::to_string(process) + "/maps");
@@ -55,6 +75,13 @@ real_redis::real_redis(redis_options options) : options_(std::move(options)), ow
   folder_ = make_temp_folder("holdfast-redis-");
   socket_path_ = folder_ + "/s";
   std::filesystem::create_directory(folder_ + "/data");
+  if (least_rights::in_force()) {
+    users_ = least_rights::users(options_.service_url, options_.sentinel, version_of_server(), password());
+    if (!options_.configuration.empty()) {  // the server writes it anew, with its users
+      for (const auto& user : users_) options_.configuration += joined("user", user) + '\n';
+      users_.clear();
+    }
+  }
   if (!options_.configuration.empty()) std::ofstream(folder_ + "/configuration") << options_.configuration;
   try {
     pick_ports();
@@ -68,8 +95,29 @@ real_redis::real_redis(redis_options options) : options_(std::move(options)), ow
 
 real_redis::~real_redis() {
   if (::getpid() != owner_) return;
+  if (least_rights::in_force() && running() && !stopped_) tell_refusals();
   process_.reset();
   remove_folder(folder_);
+}
+
+std::vector<std::string> real_redis::login() const {
+  if (least_rights::in_force()) return {"AUTH", least_rights::rig_user, least_rights::rig_password};
+  if (!password().empty()) return {"AUTH", password()};
+  return {};
+}
+
+void real_redis::tell_refusals() const noexcept {
+  try {
+    raw_client log(*this);
+    log.patience = 2s;
+    const auto refused = log("ACL", "LOG");
+    for (const auto& entry : refused.array())
+      if (entry.field("username") == "default" && entry.field("reason") != "auth")
+        std::cout << "refused by the ACL: " << *entry.field("reason") << ' ' << *entry.field("object") << " ("
+                  << *entry.field("context") << ")\n";
+  } catch (const std::exception&) {
+    return;  // a server that is about to end
+  }
 }
 
 void real_redis::pick_ports() {
@@ -113,6 +161,12 @@ std::vector<std::string> real_redis::command_line() const {
       all.push_back(argument);
   }
   if (!password().empty()) all.insert(all.end(), {"--requirepass", password()});
+  for (const auto& user : users_) {
+    all.push_back("--user");
+    all.insert(all.end(), user.begin(), user.end());
+  }
+  if (!users_.empty())
+    all.insert(all.end(), {"--masteruser", least_rights::rig_user, "--masterauth", least_rights::rig_password});
   all.insert(all.end(), options_.arguments.begin(), options_.arguments.end());
   return all;
 }
@@ -167,7 +221,7 @@ bool real_redis::answers() const {
   try {
     raw_client probe(socket_path_);
     probe.patience = 2s;
-    if (!password().empty()) probe.call({"AUTH", password()});  // else NOAUTH would hide LOADING
+    if (const auto words = login(); !words.empty()) probe.call(words);  // else NOAUTH would hide LOADING
     const auto reply = probe.call({"PING"});
     return !options_.wait_until_loaded || !reply.is_error() || !reply.text.starts_with("LOADING");
   } catch (const std::exception&) {

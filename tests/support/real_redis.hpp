@@ -15,12 +15,14 @@ struct redis_options {
     std::string certificate{}, key{}, ca{};
     bool require_client_certificate = false;
   };
-  std::optional<tls_files> tls{};          ///< also on a loopback port with TLS
-  std::string password{};                  ///< requirepass
-  std::string configuration{};             ///< the file that it is started with, and may rewrite; empty: none
-  std::vector<std::string> arguments{};    ///< as on the command line, later ones win: "--appendonly", "yes"
-  std::vector<std::string> environment{};  ///< "NAME=value", added to ours
-  bool wait_until_loaded = true;           ///< false: a server that still answers LOADING counts as started
+  std::optional<tls_files> tls{};                ///< also on a loopback port with TLS
+  std::string password{};                        ///< requirepass
+  std::string configuration{};                   ///< the file that it is started with, and may rewrite; empty: none
+  std::vector<std::string> arguments{};          ///< as on the command line, later ones win: "--appendonly", "yes"
+  std::vector<std::string> environment{};        ///< "NAME=value", added to ours
+  bool wait_until_loaded = true;                 ///< false: a server that still answers LOADING counts as started
+  std::string service_url{"redis://localhost"};  ///< of a service with this server: see least_rights.hpp
+  bool sentinel = false;                         ///< it is one
 };
 
 /// A private Redis (or Valkey) server, or sentinel. Ends with this object, or with the process. One thread at a time.
@@ -46,6 +48,8 @@ class real_redis {
   std::uint16_t port() const noexcept { return port_; }
   std::uint16_t tls_port() const noexcept { return tls_port_; }
   const std::string& password() const noexcept { return options_.password; }
+  /// The command by which the rig itself logs in; empty: none.
+  std::vector<std::string> login() const;
   const std::string& folder() const noexcept { return folder_; }  ///< its data are in folder()/data
   pid_t pid() const noexcept { return process_ ? process_->pid() : -1; }
   bool running() const noexcept { return process_ && process_->running(); }
@@ -69,11 +73,13 @@ class real_redis {
   bool try_start();
   void pick_ports();
   bool answers() const;
+  void tell_refusals() const noexcept;
   std::vector<std::string> command_line() const;
 
   redis_options options_;
   std::string folder_, socket_path_;
   std::uint16_t port_ = 0, tls_port_ = 0;
+  std::vector<std::vector<std::string>> users_;
   std::size_t log_seen_ = 0;  // where the log of this start begins
   bool stopped_ = false;
   pid_t owner_ = -1;

@@ -11,6 +11,7 @@ namespace holdfast::test {
 namespace {
 
 const std::string here = "127.0.0.1";
+const std::string service_url = "redis+sentinel://localhost/mymaster?min_replicas=1";
 
 std::vector<std::string> replica_of(const real_redis& primary) {
   return {"--replicaof", here, std::to_string(primary.port())};
@@ -20,6 +21,7 @@ std::vector<std::string> replica_of(const real_redis& primary) {
 redis_options server_options(std::vector<std::string> more = {}) {
   redis_options o;
   o.tcp = true;
+  o.service_url = service_url;
   o.arguments = {"--repl-diskless-sync", "yes", "--repl-diskless-sync-delay", "0", "--repl-ping-replica-period", "1"};
   o.arguments.insert(o.arguments.end(), more.begin(), more.end());
   return o;
@@ -34,12 +36,17 @@ std::string configuration(std::size_t sentinel, const std::deque<real_redis>& se
                      " 500\nsentinel failover-timeout " + name + " 3000\nsentinel parallel-syncs " + name + " 2\n";
   for (std::size_t n = 1; n < servers.size(); ++n)
     text += "sentinel known-replica " + name + " " + here + " " + std::to_string(servers[n].port()) + "\n";
+  if (const auto login = servers[0].login(); login.size() == 3)
+    text += "sentinel auth-user " + name + " " + login[1] + "\nsentinel auth-pass " + name + " " + login[2] +
+            "\nsentinel sentinel-user " + login[1] + "\nsentinel sentinel-pass " + login[2] + "\n";
   return text;
 }
 
 redis_options sentinel_options(std::size_t n, const std::deque<real_redis>& servers) {
   redis_options o;
   o.tcp = true;
+  o.service_url = service_url;
+  o.sentinel = true;
   o.configuration = configuration(n, servers);
   o.arguments = {"--sentinel"};
   return o;

@@ -14,18 +14,21 @@ namespace {
 
 constexpr int with_channels = 602, with_sharded_channels = 700;
 
-/// A rule has no blanks: a '?' stands for each.
+/// A rule has no blanks, and is printed: a '?' stands for each byte that is no printable ASCII.
 std::string pattern_of(std::string_view prefix) {
   auto pattern = literal_pattern(prefix);
   std::replace_if(
-      pattern.begin(), pattern.end(), [](unsigned char byte) { return byte <= 0x20; }, '?');
+      pattern.begin(), pattern.end(), [](unsigned char byte) { return byte <= 0x20 || byte >= 0x7f; }, '?');
   return pattern;
 }
 
-/// A pattern for the names beside the keys with this prefix.
-std::string beside(std::string_view stem, std::string_view prefix, bool braces) {
-  const bool unbraced = braces || prefix.find('{') != prefix.npos;
-  return std::string(stem).append(unbraced ? ":" : ":{").append(pattern_of(prefix)).append("*");
+/// Patterns for the names beside the keys with this prefix. Keys with a brace get no braces there. `braces`: the part
+/// behind the prefix may have one.
+words beside(std::string_view stem, std::string_view prefix, bool braces) {
+  const auto pattern = [&](const char* before) { return std::string(stem) + before + pattern_of(prefix) + '*'; };
+  const bool has_brace = prefix.find('{') != prefix.npos;
+  if (has_brace || (braces && prefix.empty())) return {pattern(":")};
+  return braces ? words{pattern(":{"), pattern(":")} : words{pattern(":{")};
 }
 
 /// The key of an example, and the names beside it.
@@ -43,6 +46,10 @@ struct example_names {
 
 void add(std::vector<permission>& all, std::vector<permission> more) {
   all.insert(all.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+}
+
+void add_rules(words& rules, char sign, const words& patterns) {
+  for (const auto& pattern : patterns) rules.push_back(sign + pattern);
 }
 
 }  // namespace
@@ -63,6 +70,8 @@ permission_demand demand_of(const detail::settings& settings) {
   demand.cluster = settings.kind == detail::deployment::cluster;
   demand.replicas = settings.values.min_replicas > 0;
   demand.notes = settings.values.notes;
+  const auto selects = [](const redis::endpoint& node) { return node.db != 0; };
+  demand.selects = selects(settings.discovered) || std::ranges::any_of(settings.servers, selects);
   return demand;
 }
 
@@ -91,8 +100,8 @@ std::vector<permission> permissions_of(const permission_demand& demand) {
       {"client|kill", {"client", "kill", "id", "1"}},
       {"info", {"info", "server"}},
       {"role", {"role"}},
-      {"select", {"select", "0"}},
   };
+  if (demand.selects) add(all, {{"select", {"select", "1"}}});
   if (demand.fenced) add(all, {{"get", {"get", names.token}}, {"set", {"set", names.token, "1"}}, {"time", {"time"}}});
   if (demand.simple)
     add(all, {{"getrange", {"getrange", key, "0", "256"}},
@@ -120,32 +129,30 @@ std::vector<permission> permissions_of(const permission_demand& demand) {
               {"client|list", {"client", "list"}},
               {"time", {"time"}},
               {"config|get", {"config", "get", "timeout"}},
-              {"acl|whoami", {"acl", "whoami"}},
-              {"pubsub|numsub", {"pubsub", "numsub", names.channel}}});
-    if (demand.version >= with_sharded_channels)
-      add(all, {{"acl|dryrun", {"acl", "dryrun", "default", "ping"}},
-                {"pubsub|shardnumsub", {"pubsub", "shardnumsub", names.channel}}});
-    if (demand.cluster) add(all, {{"cluster|info", {"cluster", "info"}}});
+              {"acl|whoami", {"acl", "whoami"}}});
+    const bool of_version_7 = demand.version >= with_sharded_channels;
+    if (of_version_7) add(all, {{"acl|dryrun", {"acl", "dryrun", "default", "ping"}}});
+    if (demand.cluster)
+      add(all, {{"cluster|info", {"cluster", "info"}}});
+    else
+      add(all, {{"psubscribe", {"psubscribe", channel_patterns(demand.prefix, false, false).front()}},
+                {"pubsub|numsub", {"pubsub", "numsub", names.channel}}});
+    if (demand.cluster && of_version_7) add(all, {{"pubsub|shardnumsub", {"pubsub", "shardnumsub", names.channel}}});
   }
   return all;
 }
 
 words least_rules(const permission_demand& demand) {
   words rules{"resetkeys", '~' + pattern_of(demand.prefix) + '*'};
-  const auto add_keys = [&](std::string_view stem) {
-    rules.push_back('~' + beside(stem, demand.prefix, false));
-    if (demand.braces) rules.push_back('~' + beside(stem, demand.prefix, true));
-  };
-  if (!demand.prefix.empty() && (demand.fenced || demand.operates)) add_keys("redisson_lock_token");
-  if (!demand.prefix.empty() && (demand.notes || demand.operates)) add_keys(detail::note_stem);
+  if (!demand.prefix.empty() && (demand.fenced || demand.operates))
+    add_rules(rules, '~', beside("redisson_lock_token", demand.prefix, demand.braces));
+  if (!demand.prefix.empty() && (demand.notes || demand.operates))
+    add_rules(rules, '~', beside(detail::note_stem, demand.prefix, demand.braces));
   if (!demand.prefix.empty() && demand.red) rules.push_back('~' + std::string(detail::vote_marker) + '*');
   if (demand.version >= with_channels) {
     rules.push_back("resetchannels");
-    for (const char* stem : {"redisson_lock__channel", "holdfast_simple"}) {
-      if (stem[0] == 'h' && !demand.simple && !demand.operates) continue;
-      rules.push_back('&' + beside(stem, demand.prefix, false));
-      if (demand.braces) rules.push_back('&' + beside(stem, demand.prefix, true));
-    }
+    add_rules(rules, '&', channel_patterns(demand.prefix, false, demand.braces));
+    if (demand.simple || demand.operates) add_rules(rules, '&', channel_patterns(demand.prefix, true, demand.braces));
   }
   rules.push_back("-@all");
   for (const auto& granted : permissions_of(demand)) {
@@ -155,9 +162,13 @@ words least_rules(const permission_demand& demand) {
   return rules;
 }
 
+words channel_patterns(std::string_view prefix, bool simple, bool braces) {
+  return beside(simple ? "holdfast_simple" : "redisson_lock__channel", prefix, braces);
+}
+
 words sentinel_rules() {
   return {"resetchannels",
-          "&*",
+          "&+switch-master",
           "-@all",
           "+sentinel|master",
           "+sentinel|get-master-addr-by-name",
@@ -168,7 +179,6 @@ words sentinel_rules() {
           "+ping",
           "+info",
           "+role",
-          "+auth",
           "+client|setname",
           "+client|id",
           "+client|kill"};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/server/session.hpp"
@@ -12,6 +13,7 @@ namespace holdfast::cli {
 struct permission_demand {
   std::string prefix;  // of the names
   bool fenced = false, simple = false, red = false, cluster = false, replicas = false, notes = false;
+  bool selects = false;   // a database other than 0
   bool braces = false;    // names may have a '{'
   bool operates = false;  // list, inspect, watch and doctor as well
   int version = 700;      // 100 * major + minor
@@ -24,6 +26,9 @@ int version_number(std::string_view text) noexcept;
 words least_rules(const permission_demand& demand);
 /// The same for a user of the sentinels.
 words sentinel_rules();
+/// The channels of mutexes, or of simple ones, as the rules name them. A subscription to such a pattern needs the same
+/// text in the rules.
+words channel_patterns(std::string_view prefix, bool simple, bool braces);
 
 /// One command that the scripts or the client send, with arguments that the rules must cover.
 ///
