@@ -17,9 +17,9 @@ END
 # redis-tools: redis-check-rdb is the server under another name, and no system service is started.
 packages() {
   case $1 in
-    debian-12)    echo "g++ cmake ninja-build libboost1.81-dev libhiredis-dev libssl-dev redis-tools | catch2 clang-16 clang-format-16 doxygen libboost-context1.81-dev libboost-json1.81-dev libclang-rt-16-dev libcli11-dev libgtest-dev liblua5.1-0-dev libspdlog-dev openssl pkgconf python3 python3-prometheus-client python3-venv" ;;
-    debian-13)    echo "g++ cmake ninja-build libboost-dev libhiredis-dev libssl-dev redis-tools | catch2 doxygen libboost-context-dev libboost-json-dev libcli11-dev libgtest-dev liblua5.1-0-dev libspdlog-dev openssl opentelemetry-cpp-dev pkgconf python3 python3-prometheus-client python3-venv" ;;
-    ubuntu-24.04) echo "g++ cmake ninja-build libboost-dev libhiredis-dev libssl-dev redis-tools | catch2 doxygen libboost-context-dev libboost-json-dev libcli11-dev libgtest-dev liblua5.1-0-dev libspdlog-dev openssl pkgconf python3 python3-prometheus-client python3-venv" ;;
+    debian-12)    echo "g++ cmake ninja-build libboost1.81-dev libhiredis-dev libssl-dev redis-tools | catch2 clang-16 clang-format-16 doxygen fish libboost-context1.81-dev libboost-json1.81-dev libclang-rt-16-dev libcli11-dev libgtest-dev liblua5.1-0-dev libspdlog-dev openssl pkgconf python3 python3-prometheus-client python3-venv zsh" ;;
+    debian-13)    echo "g++ cmake ninja-build libboost-dev libhiredis-dev libssl-dev redis-tools | catch2 doxygen fish libboost-context-dev libboost-json-dev libcli11-dev libgtest-dev liblua5.1-0-dev libspdlog-dev openssl opentelemetry-cpp-dev pkgconf python3 python3-prometheus-client python3-venv zsh" ;;
+    ubuntu-24.04) echo "g++ cmake ninja-build libboost-dev libhiredis-dev libssl-dev redis-tools | catch2 doxygen fish libboost-context-dev libboost-json-dev libcli11-dev libgtest-dev liblua5.1-0-dev libspdlog-dev openssl pkgconf python3 python3-prometheus-client python3-venv zsh" ;;
     debian-sid)   packages debian-13 ;;
     *) return 1 ;;
   esac
