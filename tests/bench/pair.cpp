@@ -192,7 +192,7 @@ std::vector<scenario> pair_scenarios() {
       rate_of("pair-c4096", most),
       pair_of({{"names-100k", "names locked once, a second, 4096 at a time / names locked again", at_least(0.95)}},
               new_names),
-      pair_of({{"notes", "pairs a second with config::notes / without", at_least(0.5)},
+      pair_of({{"notes", "pairs a second with config::notes / without", at_least(0.4)},
                {"notes/client", "client CPU of a pair, us, with config::notes / without", {}}},
               notes),
       pair_of({{"pair-server", "server CPU of a pair, us / Redisson's commands", at_most(0.65)},
