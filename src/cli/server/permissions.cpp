@@ -175,7 +175,6 @@ words sentinel_rules() {
           "+sentinel|sentinels",
           "+sentinel|myid",
           "+subscribe",
-          "+unsubscribe",
           "+ping",
           "+info",
           "+role",
