@@ -3,6 +3,7 @@
 #include <memory>
 #include <utility>
 
+#include <holdfast/blocking/expirable_semaphore.hpp>
 #include <holdfast/blocking/lockable.hpp>
 
 #include "blocking/lock_core.hpp"
@@ -16,6 +17,13 @@ struct access {
   static const std::shared_ptr<lock_core>& core(const lockable& lockable) {
     if (!lockable.core_) throw error(errc::closed, "the lock was moved from");
     return lockable.core_;
+  }
+  static const std::shared_ptr<lock_core>& core(const expirable_semaphore& semaphore) {
+    if (!semaphore.core_) throw error(errc::closed, "the semaphore was moved from");
+    return semaphore.core_;
+  }
+  static expirable_semaphore make_semaphore(std::shared_ptr<lock_core> core, holdfast::expirable_semaphore of) {
+    return {std::move(core), std::move(of)};
   }
   /// `Lock`: mutex or a class of it.
   template <class Lock>

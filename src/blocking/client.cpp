@@ -63,6 +63,14 @@ blocking::simple_mutex client::simple_mutex(std::string_view name, lock_options 
   return lock_of<blocking::simple_mutex>(io(), holdfast::mutex(async().simple_mutex(name)), terms);
 }
 
+blocking::expirable_semaphore client::expirable_semaphore(std::string_view name, unsigned permits,
+                                                          lock_options terms) const {
+  const auto io = this->io();
+  auto of = async().expirable_semaphore(name, permits);
+  auto core = std::make_shared<detail::lock_core>(std::vector{io}, detail::any_lock(of.as_mutex()), terms, of.name());
+  return detail::access::make_semaphore(std::move(core), std::move(of));
+}
+
 blocking::red_lock client::red_lock(std::string_view name, lock_options terms, reentrancy nested) const {
   return lock_of<blocking::red_lock>(io(), holdfast::mutex(async().red_lock(name, nested)), terms);
 }

@@ -79,7 +79,7 @@ std::optional<lock_core::serial> lock_core::acquire(const owner& thread, std::op
 
 // Before the hold is kept: without memory for the note, the lock is not taken.
 lock_core::serial lock_core::keep(const owner& thread, any_lease granted) {
-  if (!holds_.any_of(thread)) note_hold(shared_from_this());
+  if (thread == this_thread() && !holds_.any_of(thread)) note_hold(shared_from_this());
   return holds_.keep(thread, std::move(granted));
 }
 

@@ -42,12 +42,13 @@ class lock_core final : public thread_end_listener, public std::enable_shared_fr
   io_thread& home() const noexcept { return *homes_.front(); }
   const std::vector<std::shared_ptr<io_thread>>& homes() const noexcept { return homes_; }
   const any_lock& underlying() const noexcept { return underlying_; }
+  lock_options terms() const noexcept { return terms_; }
   const std::string& name() const noexcept { return holds_.name(); }
   bool elsewhere() const noexcept { return home().elsewhere(); }
   /// For texts.
   std::string about(std::string_view text) const { return holds_.about(text); }
 
-  // These wait, and throw as documented for lockable.
+  // These wait, and throw as documented for lockable. An owner that is no thread keeps its holds when threads end.
   serial lock(const owner& thread);
   /// Empty: not granted in time.
   std::optional<serial> try_lock(const owner& thread, milliseconds wait);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <holdfast/blocking/expirable_semaphore.hpp>
 #include <holdfast/blocking/mutex.hpp>
 #include <holdfast/client.hpp>
 #include <holdfast/config.hpp>
@@ -59,6 +60,8 @@ class HOLDFAST_EXPORT client {
   blocking::mutex mutex(std::string_view name, lock_options = {}) const;
   blocking::fenced_mutex fenced_mutex(std::string_view name, lock_options = {}) const;
   blocking::simple_mutex simple_mutex(std::string_view name, lock_options = {}) const;
+  /// At most `permits` at once, as holdfast::client::expirable_semaphore().
+  blocking::expirable_semaphore expirable_semaphore(std::string_view name, unsigned permits, lock_options = {}) const;
   blocking::red_lock red_lock(std::string_view name, lock_options = {}, reentrancy = reentrancy::reentrant) const;
 
   /// Runs any operation of the library on the client's thread, as a task of the calling one, and waits for its result:

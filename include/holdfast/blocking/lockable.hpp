@@ -23,6 +23,18 @@ inline milliseconds wait_of(wide_milliseconds wanted) {
   if (wanted >= wide_milliseconds(milliseconds::max())) return milliseconds::max();
   return std::chrono::ceil<milliseconds>(wanted);
 }
+
+/// Calls `try_for(milliseconds)` until it returns true, or `when` is over by its clock. At least once.
+template <class Clock, class Duration, class Try>
+bool try_until(const std::chrono::time_point<Clock, Duration>& when, Try try_for) {
+  const wide_milliseconds end = when.time_since_epoch();
+  auto left = end - Clock::now().time_since_epoch();
+  do {
+    if (try_for(wait_of(left))) return true;
+    left = end - Clock::now().time_since_epoch();
+  } while (left.count() > 0);
+  return false;
+}
 }  // namespace detail
 
 /// Base of every blocking lock: Lockable and TimedLockable. std::unique_lock, std::scoped_lock, std::lock and
@@ -82,13 +94,7 @@ class HOLDFAST_EXPORT lockable {
   /// The same until `when`, by its clock, even if that clock is set meanwhile. In the past: one attempt, as try_lock().
   template <class Clock, class Duration>
   [[nodiscard]] bool try_lock_until(const std::chrono::time_point<Clock, Duration>& when) {
-    const detail::wide_milliseconds end = when.time_since_epoch();
-    auto left = end - Clock::now().time_since_epoch();
-    do {
-      if (try_lock_within(detail::wait_of(left))) return true;
-      left = end - Clock::now().time_since_epoch();
-    } while (left.count() > 0);
-    return false;
+    return detail::try_until(when, [this](milliseconds wait) { return try_lock_within(wait); });
   }
 
   /// Releases the newest hold that this thread has taken through this object. Waits for the answer of Redis, at most
