@@ -87,7 +87,7 @@ TEST_CASE("any_of of every kind: an owner never re-enters by it, and re-enters w
     CHECK(keys_of(w).size() == 3);
     CHECK_FALSE(w.run(choice.try_lock()));
     const auto nested = w.run(as_result(k(redis, held[0].name(), me).try_lock()));
-    if (k.reentrant)
+    if (k.reentrant())
       CHECK(nested.value());
     else
       CHECK(nested.error() == errc::already_held);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <array>
+#include <cstdio>
 #include <deque>
 #include <map>
 #include <optional>
@@ -79,10 +81,15 @@ struct lock_world : red_world {
       std::vector<std::string> all;
       for (auto& one : eyes)
         for (auto& key : one("KEYS", "*").strings())
-          if (is_lock(key)) all.push_back(key);
+          if (is_lock(key) && !is_counter(one, key)) all.push_back(key);
       if (all.empty() || size() == 1 || std::chrono::steady_clock::now() >= end) return all;
       pass(1ms);
     }
+  }
+
+  /// Of a semaphore: it stays.
+  static bool is_counter(raw_client& one, const std::string& key) {
+    return one("TYPE", key) == "string" && one("PTTL", key) == -1;
   }
 
   test::eyes eye;
@@ -95,9 +102,12 @@ struct lock_kind {
   bool turns;  // its clients take them
   mutex (*of)(const client&, std::string_view name, std::optional<owner>);
   const char* channel;  // of the lock "m"
-  bool reentrant;
+  enum class nesting { enters, refuses, anew } nested;
   /// Kinds with the same are the same lock to each other.
   const char* stored_as;
+  bool reentrant() const noexcept { return nested == nesting::enters; }
+  /// One permit of a semaphore of one.
+  bool is_permit() const noexcept { return nested == nesting::anew; }
 
   // What another client does by hand with the lock "m".
   void (*taken_by_stranger)(eyes&, std::chrono::milliseconds ttl);
@@ -106,6 +116,12 @@ struct lock_kind {
   std::string (*owner_in)(raw_client&);
   /// Makes the key something that no lock of this kind is.
   void (*spoilt)(eyes&);
+  /// The owner in the key, and for holder(), of the lease with this id.
+  std::string (*stored_owner)(std::string_view id) = [](std::string_view id) { return std::string(id); };
+  /// Of the hold, as Redis keeps it.
+  long long (*ttl_in)(raw_client&) = [](raw_client& redis) { return redis("PTTL", "m").integer(); };
+  const char* key_of_hold = "m";
+  const char* message_of_release = "0";
 
   std::string owner_of(eyes& all) const { return all.majority(owner_in); }
 
@@ -153,6 +169,50 @@ inline void spoil_string(eyes& redis) {
   redis("HSET", "m", "id", "42");
 }
 
+/// A permit's id in hexadecimal digits, by the id of its lease.
+inline std::string permit_of(std::string_view id) {
+  const auto colon = id.find(':');
+  std::string hex;
+  for (const char c : id.substr(0, 18))
+    if (c != '-') hex += c;
+  std::array<char, 17> number;
+  std::snprintf(number.data(), number.size(), "%016llx", std::stoull(std::string(id.substr(colon + 1))));
+  return hex + number.data();
+}
+inline std::string bytes_of(std::string_view hex) {
+  std::string bytes;
+  for (std::size_t i = 0; i < hex.size(); i += 2)
+    bytes += static_cast<char>(std::stoi(std::string(hex.substr(i, 2)), nullptr, 16));
+  return bytes;
+}
+constexpr auto* permits = "{m}:timeout";
+inline long long now_in(eyes& redis) { return redis("EVAL", "return redis.call('time')[1] * 1000", 0).integer(); }
+inline void take_permit(eyes& redis, std::chrono::milliseconds ttl) {
+  redis("DEL", "m", permits);
+  redis("SET", "m", 0);
+  redis("ZADD", permits, now_in(redis) + 1000 + ttl.count(), bytes_of(permit_of(stranger)));
+}
+inline void free_permit(eyes& redis) {
+  redis("SET", "m", redis("ZREM", permits, bytes_of(permit_of(stranger))).integer());
+  redis("PUBLISH", "redisson_sc:{m}", 1);
+}
+inline std::string permit_in(raw_client& redis) {
+  const auto ids = redis("ZRANGE", permits, 0, -1).strings();
+  std::string hex;
+  for (const char c : ids.empty() ? std::string() : ids.front()) {
+    std::array<char, 3> digits;
+    std::snprintf(digits.data(), digits.size(), "%02x", static_cast<unsigned char>(c));
+    hex += digits.data();
+  }
+  return hex;
+}
+inline void spoil_permits(eyes& redis) { redis("SET", permits, "text"); }
+inline long long ttl_of_permit(raw_client& redis) {
+  return redis("EVAL", "return redis.call('zrange', KEYS[1], 0, 0, 'withscores')[2] - redis.call('time')[1] * 1000", 1,
+               permits)
+      .integer();
+}
+
 }  // namespace by_hand
 
 inline const std::vector<lock_kind>& every_kind() {
@@ -174,44 +234,66 @@ inline const std::vector<lock_kind>& every_kind() {
     constexpr auto nested = reentrancy::not_reentrant;
     return who ? c.red_lock(n, *who, nested) : c.red_lock(n, nested);
   };
+  static constexpr auto permit = [](const client& c, std::string_view n, maybe) -> mutex {
+    return c.expirable_semaphore(n, 1).as_mutex();
+  };
+  using enum lock_kind::nesting;
   static const std::vector<lock_kind> all{
-      {"plain_lock", 1, true, plain, redisson, true, "hash", by_hand::take_hash, by_hand::free_hash,
+      {"plain_lock", 1, true, plain, redisson, enters, "hash", by_hand::take_hash, by_hand::free_hash,
        by_hand::owner_in_hash, by_hand::spoil_hash},
-      {"plain_lock without turns", 1, false, plain, redisson, true, "hash", by_hand::take_hash, by_hand::free_hash,
+      {"plain_lock without turns", 1, false, plain, redisson, enters, "hash", by_hand::take_hash, by_hand::free_hash,
        by_hand::owner_in_hash, by_hand::spoil_hash},
-      {"fenced_lock_in_turns", 1, true, fenced, redisson, true, "hash", by_hand::take_hash, by_hand::free_hash,
+      {"fenced_lock_in_turns", 1, true, fenced, redisson, enters, "hash", by_hand::take_hash, by_hand::free_hash,
        by_hand::owner_in_hash, by_hand::spoil_hash},
-      {"fenced_lock", 1, false, fenced, redisson, true, "hash", by_hand::take_hash, by_hand::free_hash,
+      {"fenced_lock", 1, false, fenced, redisson, enters, "hash", by_hand::take_hash, by_hand::free_hash,
        by_hand::owner_in_hash, by_hand::spoil_hash},
-      {"simple_lock", 1, true, simply, simple, false, "string", by_hand::take_string, by_hand::free_string,
+      {"simple_lock", 1, true, simply, simple, refuses, "string", by_hand::take_string, by_hand::free_string,
        by_hand::owner_in_string, by_hand::spoil_string},
-      {"simple_lock without turns", 1, false, simply, simple, false, "string", by_hand::take_string,
+      {"simple_lock without turns", 1, false, simply, simple, refuses, "string", by_hand::take_string,
        by_hand::free_string, by_hand::owner_in_string, by_hand::spoil_string},
-      {"red_plain_lock", 5, true, red, redisson, true, "hash", by_hand::take_hash, by_hand::free_hash,
+      {"permit_lock", 1, true, permit, "redisson_sc:{m}", anew, "permits", by_hand::take_permit, by_hand::free_permit,
+       by_hand::permit_in, by_hand::spoil_permits, by_hand::permit_of, by_hand::ttl_of_permit, by_hand::permits, "1"},
+      {"permit_lock without turns", 1, false, permit, "redisson_sc:{m}", anew, "permits", by_hand::take_permit,
+       by_hand::free_permit, by_hand::permit_in, by_hand::spoil_permits, by_hand::permit_of, by_hand::ttl_of_permit,
+       by_hand::permits, "1"},
+      {"red_plain_lock", 5, true, red, redisson, enters, "hash", by_hand::take_hash, by_hand::free_hash,
        by_hand::owner_in_hash, by_hand::spoil_hash},
-      {"red_plain_lock without turns", 5, false, red, redisson, true, "hash", by_hand::take_hash, by_hand::free_hash,
+      {"red_plain_lock without turns", 5, false, red, redisson, enters, "hash", by_hand::take_hash, by_hand::free_hash,
        by_hand::owner_in_hash, by_hand::spoil_hash},
-      {"red_simple_lock", 5, true, red_simply, simple, false, "string", by_hand::take_string, by_hand::free_string,
+      {"red_simple_lock", 5, true, red_simply, simple, refuses, "string", by_hand::take_string, by_hand::free_string,
        by_hand::owner_in_string, by_hand::spoil_string},
-      {"red_simple_lock without turns", 5, false, red_simply, simple, false, "string", by_hand::take_string,
+      {"red_simple_lock without turns", 5, false, red_simply, simple, refuses, "string", by_hand::take_string,
        by_hand::free_string, by_hand::owner_in_string, by_hand::spoil_string}};
   return all;
 }
 
 /// Each kind in a world of its own.
 template <class Test>
-void of_every_kind(Test test) {
-  for (const auto& k : every_kind()) {
+void in_worlds(const std::vector<lock_kind>& kinds, Test test) {
+  for (const auto& k : kinds) {
     INFO(k.name);
     lock_world w(k.servers, k.turns);
     test(k, w);
   }
 }
+inline std::vector<lock_kind> kinds_of_locks() {
+  auto all = every_kind();
+  std::erase_if(all, [](const lock_kind& k) { return k.is_permit(); });
+  return all;
+}
+template <class Test>
+void of_every_kind_and_permit(Test test) {
+  in_worlds(every_kind(), test);
+}
+template <class Test>
+void of_every_kind(Test test) {
+  in_worlds(kinds_of_locks(), test);
+}
 
 /// Those that one server grants, wherever that is; of clients as they are by default.
 template <class Test>
 void each_kind_of_one_server(Test test) {
-  for (const auto& k : every_kind()) {
+  for (const auto& k : kinds_of_locks()) {
     if (k.servers > 1 || !k.turns) continue;
     INFO(k.name);
     test(k);
@@ -220,12 +302,9 @@ void each_kind_of_one_server(Test test) {
 /// The same, each in a world of its own, and with and without turns.
 template <class Test>
 void of_every_kind_of_one_server(Test test) {
-  for (const auto& k : every_kind()) {
-    if (k.servers > 1) continue;
-    INFO(k.name);
-    lock_world w(k.servers, k.turns);
-    test(k, w);
-  }
+  auto kinds = kinds_of_locks();
+  std::erase_if(kinds, [](const lock_kind& k) { return k.servers > 1; });
+  in_worlds(kinds, test);
 }
 
 }  // namespace holdfast::test

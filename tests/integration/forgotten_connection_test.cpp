@@ -59,7 +59,7 @@ struct balanced_world : lock_world {
 
 TEST_CASE("after a load balancer has forgotten every connection each call succeeds, of every kind of lock") {
   bool resets = false;  // each time the other
-  for (const auto& k : every_kind()) {
+  for (const auto& k : kinds_of_locks()) {
     if (!k.turns) continue;
     INFO(k.name);
     balanced_world w(k);

@@ -41,7 +41,7 @@ TEST_CASE("locks of every kind are had, waited for and given back through sentin
     if (held.token()) CHECK(waits.answer->value().token() > held.token());
     w.run(waits.answer->value().unlock());
 
-    if (k.reentrant) {
+    if (k.reentrant()) {
       const owner me;
       auto outer = w.run(k(a, "m", me).lock()), inner = w.run(k(a, "m", me).lock());
       CHECK(w.run(k(a, "m", me).hold_count(me)) == 2);
