@@ -75,9 +75,12 @@ std::string without_secrets(std::string text, const std::vector<std::string>& ar
 mutex mutex_of(const client& client, const lock_options_given& wanted, const config& settings) {
   if (wanted.fenced && (wanted.simple || wanted.red || of_several(settings)))
     throw usage_error("--fenced goes with neither --simple nor --red");
+  if (wanted.permits > 0 && (wanted.fenced || wanted.simple || wanted.red || of_several(settings)))
+    throw usage_error("--permits goes with no other kind, and with one server");
   if (wanted.red && !of_several(settings)) throw usage_error("--red needs an odd number of --url, from 3 to 9");
   if (of_several(settings))
     return client.red_lock(wanted.name, wanted.simple ? reentrancy::not_reentrant : reentrancy::reentrant);
+  if (wanted.permits > 0) return client.expirable_semaphore(wanted.name, wanted.permits).as_mutex();
   if (wanted.simple) return client.simple_mutex(wanted.name);
   if (wanted.fenced) return client.fenced_mutex(wanted.name);
   return client.mutex(wanted.name);
@@ -85,6 +88,7 @@ mutex mutex_of(const client& client, const lock_options_given& wanted, const con
 
 const char* kind_of(const lock_options_given& wanted, const config& settings) {
   if (of_several(settings)) return "red_lock";
+  if (wanted.permits > 0) return "expirable_semaphore";
   if (wanted.simple) return "simple_mutex";
   return wanted.fenced ? "fenced_mutex" : "mutex";
 }

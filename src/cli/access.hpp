@@ -36,10 +36,11 @@ std::string without_secrets(std::string text, const std::vector<std::string>& ar
 struct lock_options_given {
   std::string name;
   bool fenced = false, simple = false, red = false;
+  unsigned permits = 0;  // of an expirable_semaphore, of which one is taken; 0: a lock
 };
-/// Throws usage_error if the kinds contradict each other or the URLs.
+/// The lock, or one permit of the semaphore. Throws usage_error if the kinds contradict each other or the URLs.
 mutex mutex_of(const client& client, const lock_options_given& wanted, const config& settings);
-/// "mutex", "fenced_mutex", "simple_mutex" or "red_lock".
+/// "mutex", "fenced_mutex", "simple_mutex", "red_lock" or "expirable_semaphore".
 const char* kind_of(const lock_options_given& wanted, const config& settings);
 
 }  // namespace holdfast::cli

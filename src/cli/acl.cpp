@@ -62,6 +62,7 @@ asio::awaitable<int> acl(acl_options options) {
   if (!options.prefix.empty()) demand.prefix = options.prefix;
   demand.fenced = options.fenced;
   demand.simple = options.simple;
+  demand.permits = options.permits;
   demand.notes |= options.notes;
   demand.braces = options.braces;
   demand.operates = options.operates;

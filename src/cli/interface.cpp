@@ -62,7 +62,15 @@ void add_access(CLI::App& command, access_options& access) {
 
 void add_lock(CLI::App& command, lock_options_given& lock, bool can_be_fenced) {
   command.add_option("name", lock.name, "name of the lock")->required()->type_name("NAME");
-  if (can_be_fenced) command.add_flag("--fenced", lock.fenced, "a fenced_mutex: the holder gets a token");
+  if (can_be_fenced) {
+    command.add_flag("--fenced", lock.fenced, "a fenced_mutex: the holder gets a token");
+    command
+        .add_option("--permits", lock.permits,
+                    "one permit of an expirable_semaphore: at most K hold the name at once. K counts where nobody has "
+                    "set the number")
+        ->type_name("K")
+        ->check(CLI::Range(1U, 2'147'483'647U));
+  }
   command.add_flag("--simple", lock.simple, "a simple_mutex: one string key, as other languages have it");
   command.add_flag("--red", lock.red, "a red_lock, granted by a majority of the --url given");
 }
@@ -202,6 +210,7 @@ void interface::add_care() {
       ->type_name("VERSION");
   command->add_flag("--fenced", acl_.fenced, "fenced mutexes as well");
   command->add_flag("--simple", acl_.simple, "simple mutexes as well");
+  command->add_flag("--permits", acl_.permits, "expirable semaphores as well");
   command->add_flag("--notes", acl_.notes, "notes as well: --note, and config::notes of a program");
   command->add_flag("--braces", acl_.braces, "names with a { as well");
   command->add_flag("--operator", acl_.operates, "what list, inspect, watch and doctor need as well");

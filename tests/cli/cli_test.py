@@ -296,6 +296,27 @@ def hold(place):
 
 
 @case
+def permits(place):
+    """At most K at once, under exactly the rule that `acl --permits` prints."""
+    line, = place.lines("acl", "--permits", url=place.server.url + "?key_prefix=app:")
+    place.server.do("ACL", "SETUSER", "locker", "reset", "on", ">pw", *line["rules"])
+    how = {"url": place.server.url + "?key_prefix=app:", "environment": {"HOLDFAST_USER": "locker", "HOLDFAST_PASSWORD": "pw"}}
+    first, second = (place.hold("pool", "--permits", "2", **how) for _ in range(2))
+    place.finish("run", "pool", "--permits", "2", "-n", "--", "true", status=75, **how)
+    waiter = place.start("run", "pool", "--permits", "2", "--", "sh", "-c", "echo $HOLDFAST_LOCK_KIND", **how)
+    wait_until(lambda: b"redisson_sc:{app:pool}" in place.server.do("PUBSUB", "CHANNELS", "*"), "it waits")
+    first.signal(signal.SIGTERM)
+    check(waiter.finish() == 0 and plain(waiter.output) == "expirable_semaphore\n", waiter.output)
+    second.signal(signal.SIGTERM)
+    check(first.finish() == 0 and second.finish() == 0, first.output + second.output)
+    check(place.server.do("GET", "app:pool") == b"2", "all permits are back")
+    check(not place.server.refusals(), place.server.refusals())
+    for other in "--simple", "--fenced", "--red":
+        place.finish("run", "pool", "--permits", "2", other, "--", "true", status=64)
+    place.finish("run", "pool", "--permits", "0", "--", "true", status=64)
+
+
+@case
 def run(place):
     place.transcript(["run", "x", "--", "echo", "from the command"], "from the command\n")
     place.transcript(["run", "x", "--", "/no/such/command"], "holdfast: x: /no/such/command: No such file or directory\n", status=127)

@@ -40,6 +40,7 @@ struct example_names {
   std::string channel = "redisson_lock__channel:" + braced;
   std::string simple_channel = "holdfast_simple:" + braced;
   std::string token = "redisson_lock_token:" + braced;
+  std::string permits = braced + ":timeout", door = "holdfast_turn:" + braced, permit_channel = "redisson_sc:" + braced;
   std::string note = std::string(detail::note_stem) + ':' + braced;
   std::string marker = std::string(detail::vote_marker);
 };
@@ -107,6 +108,19 @@ std::vector<permission> permissions_of(const permission_demand& demand) {
     add(all, {{"getrange", {"getrange", key, "0", "256"}},
               {"set", {"set", key, "value"}},
               {"publish", {"publish", names.simple_channel, "0"}}});
+  if (demand.permits)
+    add(all, {{"get", {"get", key}},
+              {"set", {"set", key, "1"}},
+              {"incrby", {"incrby", key, "1"}},
+              {"time", {"time"}},
+              {"zadd", {"zadd", names.permits, "1", "member"}},
+              {"zrem", {"zrem", names.permits, "member"}},
+              {"zscore", {"zscore", names.permits, "member"}},
+              {"zcard", {"zcard", names.permits}},
+              {"zcount", {"zcount", names.permits, "-inf", "0"}},
+              {"zrangebyscore", {"zrangebyscore", names.permits, "-inf", "0"}},
+              {"set", {"set", names.door, "1"}},
+              {"publish", {"publish", names.permit_channel, "0"}}});
   if (demand.notes)
     add(all,
         {{"getrange", {"getrange", names.note, "0", "511"}}, {"set", {"set", names.note, "1"}}, {"time", {"time"}}});
@@ -146,12 +160,18 @@ words least_rules(const permission_demand& demand) {
   words rules{"resetkeys", '~' + pattern_of(demand.prefix) + '*'};
   if (!demand.prefix.empty() && (demand.fenced || demand.operates))
     add_rules(rules, '~', beside("redisson_lock_token", demand.prefix, demand.braces));
+  if (!demand.prefix.empty() && demand.permits) {
+    // Of a key with a brace the name of its permits begins as the key does.
+    if (demand.prefix.find('{') == demand.prefix.npos) rules.push_back("~{" + pattern_of(demand.prefix) + '*');
+    add_rules(rules, '~', beside("holdfast_turn", demand.prefix, demand.braces));
+  }
   if (!demand.prefix.empty() && (demand.notes || demand.operates))
     add_rules(rules, '~', beside(detail::note_stem, demand.prefix, demand.braces));
   if (!demand.prefix.empty() && demand.red) rules.push_back('~' + std::string(detail::vote_marker) + '*');
   if (demand.version >= with_channels) {
     rules.push_back("resetchannels");
     add_rules(rules, '&', channel_patterns(demand.prefix, false, demand.braces));
+    if (demand.permits) add_rules(rules, '&', beside("redisson_sc", demand.prefix, demand.braces));
     if (demand.simple || demand.operates) add_rules(rules, '&', channel_patterns(demand.prefix, true, demand.braces));
   }
   rules.push_back("-@all");

@@ -12,7 +12,7 @@ namespace holdfast::cli {
 /// The locks that a user may take, and the server's version.
 struct permission_demand {
   std::string prefix;  // of the names
-  bool fenced = false, simple = false, red = false, cluster = false, replicas = false, notes = false;
+  bool fenced = false, simple = false, permits = false, red = false, cluster = false, replicas = false, notes = false;
   bool selects = false;   // a database other than 0
   bool braces = false;    // names may have a '{'
   bool operates = false;  // list, inspect, watch and doctor as well
