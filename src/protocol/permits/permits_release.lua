@@ -1,6 +1,6 @@
 -- permits_release(counter, permits, door; word, channel, id...)
 --   -> {returned, n}: so many came back, n receivers were told | {returned, text}: why nobody was told
---   | nil: none of them was held
+--   | nil: not all of them were held; those that were have come back
 -- A door that has the first of several ids is opened. The channel is told of what is left.
 -- The word is publish, spublish, auto (spublish where the server has it), or both (publish, and spublish likewise).
 -- For both, a 0 before the number on the sharded channel says that it is published as well. n is the larger number.
@@ -25,7 +25,7 @@ if left > 0 and (returned > 0 or opened) then
   local refused = type(told) == 'table' and told or type(copy) == 'table' and copy
   told = refused and refused.err or math.max(copy, told)
 end
-if returned == 0 then
+if returned < #ARGV - 2 then
   return nil
 end
 return {returned, told}
