@@ -115,7 +115,7 @@ std::shared_ptr<lease_record> name::hold_for(const lock_request& request, const 
 // A hold whose first lease finds no memory has never been.
 template <class First>
 std::shared_ptr<lease_record> name::begin(const hold_ptr& next, First make_lease) {
-  holds_.push_back(*next);
+  holds_.push_front(*next);
   try {
     auto lease = make_lease();
     if (host_.may_lock) host_.may_lock->add(next->owner);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <boost/intrusive/list.hpp>
 #include <boost/intrusive/options.hpp>
 #include <boost/intrusive/set_hook.hpp>
+#include <boost/intrusive/slist.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -110,7 +110,7 @@ class name final : public line_place,
   const shared_keys& keys() const noexcept { return keys_; }
   /// The waiters. Null: there is none, and no lingering subscription.
   waiting_line* line() const noexcept { return line_.get(); }
-  /// A hold that has not ended, the oldest. Null: there is none.
+  /// A hold that has not ended. Null: there is none.
   hold* live_hold();
   /// The hold that other callers of this client wait for. Null: there is none, or holds of this kind bar nobody.
   hold* barring_hold() { return keys_->of.bars ? live_hold() : nullptr; }
@@ -155,10 +155,11 @@ class name final : public line_place,
   void take_apart();
 
  private:
-  using holds =
-      boost::intrusive::list<hold,
-                             boost::intrusive::member_hook<hold, boost::intrusive::list_member_hook<>, &hold::of_host>,
-                             boost::intrusive::constant_time_size<false>>;
+  // A single list saves each held lock two words. To leave it takes a walk: most names have one hold, and a semaphore
+  // has its permits.
+  using holds = boost::intrusive::slist<
+      hold, boost::intrusive::member_hook<hold, boost::intrusive::slist_member_hook<>, &hold::of_host>,
+      boost::intrusive::constant_time_size<false>>;
 
   // line_place
   void leave(acquisition& waiter, lock_answer why) override;

@@ -2,7 +2,7 @@
 #pragma once
 #include <atomic>
 #include <boost/intrusive/list.hpp>
-#include <boost/intrusive/list_hook.hpp>
+#include <boost/intrusive/slist_hook.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <forward_list>
@@ -113,8 +113,8 @@ class hold final : public boost::intrusive_ref_counter<hold> {
   const claim_ptr on;
   const owner_id owner;
   const time_point granted_at;
-  const void* coroutine = nullptr;               // the co_spawn thread that has taken it; null: unknown
-  boost::intrusive::list_member_hook<> of_host;  // only the host uses it
+  const void* coroutine = nullptr;                // the co_spawn thread that has taken it; null: unknown
+  boost::intrusive::slist_member_hook<> of_host;  // only the host uses it
 
   // Any thread.
   /// The user gave or bound the owner. Else lock() made one up for this hold alone.
