@@ -40,8 +40,8 @@ using std::chrono::milliseconds;
 /// then.
 ///
 /// The ACL user needs the permissions of a mutex, and for the names behind the key_prefix `p`:
-/// `~{p* ~holdfast_turn:{p* &redisson_sc:{p*`, and the commands GET, SET, INCRBY, DECRBY, TIME, ZADD, ZREM, ZSCORE,
-/// ZCARD, ZRANGE, ZRANGEBYSCORE. connect() does not check these.
+/// `~{p* ~holdfast_turn:{p* &redisson_sc:{p*`, and the commands GET, SET, INCRBY, TIME, ZADD, ZREM, ZCARD, ZCOUNT,
+/// ZSCORE, ZRANGEBYSCORE. connect() does not check these.
 class HOLDFAST_EXPORT expirable_semaphore {
  public:
   static constexpr unsigned most_at_once = 100;  ///< permits of one call

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: BSL-1.0
+// Permits in a cluster, behind sentinels, with replicas that must have them, and with few permissions.
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "integration/cluster_world.hpp"
+#include "integration/sentinel_world.hpp"
+
+using namespace holdfast;
+using namespace holdfast::test;
+
+namespace {
+
+void be_woken(config& c) { c.poll_cap = 60s; }  // by a message or never
+
+/// Three permits of this name are had by two clients, waited for and given back.
+template <class World>
+void use_permits(World& w, const client& first, const client& second, const std::string& name) {
+  INFO(name);
+  const auto a = first.expirable_semaphore(name, 3), b = second.expirable_semaphore(name, 3);
+  auto two = w.run(a.acquire(2)), one = w.run(b.acquire());
+  CHECK_FALSE(w.run(b.try_acquire()));
+  CHECK(w.run(a.available()) == 0);
+  w.run(two.renew());
+  started<lease> all(w, b.acquire(3));
+  w.run(two.unlock());
+  CHECK_FALSE(all.answer);
+  w.run(one.unlock());
+  w.until([&] { return all.succeeded(); });
+  w.run(b.set_permits(4));
+  CHECK(w.run(a.available()) == 1);
+  CHECK(w.run(a.force_release()) == 3);
+  CHECK(w.code_of(all.answer->value().unlock()) == errc::lost);
+  CHECK(w.run(a.available()) == 4);
+}
+
+struct replicated_world : client_side {
+  static redis_options without_delay() {
+    redis_options o;
+    o.tcp = true;
+    o.arguments = {"--repl-diskless-sync-delay", "0"};
+    return o;
+  }
+  static redis_options replica_of(const real_redis& primary) {
+    redis_options o;
+    o.arguments = {"--replicaof", "127.0.0.1", std::to_string(primary.port())};
+    return o;
+  }
+  replicated_world() {
+    eye("SET", "warm", "up");
+    eye("WAIT", "1", "20000");
+    REQUIRE(eye("WAIT", "1", "20000").integer() == 1);
+  }
+  std::string url() const override { return primary.url(); }
+
+  real_redis primary{without_delay()};
+  real_redis replica{replica_of(primary)};
+  raw_client eye{primary}, other{replica};
+};
+
+const std::string of_a_mutex =
+    "resetkeys resetchannels ~app:* &redisson_lock__channel:{app:* "
+    "-@all +eval +evalsha +exists +hexists +hget +hset +hdel +hlen +hgetall +pttl +pexpire +publish +del "
+    "+subscribe +unsubscribe +ping +client|setname +client|id +client|kill +info +role +select ";
+const std::string names_of_a_semaphore = "~{app:* ~holdfast_turn:{app:* &redisson_sc:{app:* ";
+const std::vector<std::string> commands_of_a_semaphore{"+get",  "+set",   "+incrby", "+time",   "+zadd",
+                                                       "+zrem", "+zcard", "+zcount", "+zscore", "+zrangebyscore"};
+
+/// Each call once. The first that a permission is withheld from ends it.
+error_code use_all(world& w, const client& redis) {
+  return world::code_of_call([&] {
+    const auto semaphore = redis.expirable_semaphore("s", 3);
+    auto two = w.run(semaphore.acquire(2));
+    started<lease> all(w, semaphore.acquire(3));
+    w.until([&] { return all.answer || w.eye("EXISTS", "holdfast_turn:{app:s}") == 1; });
+    w.run(two.renew());
+    w.run(two.unlock());
+    w.until([&] { return all.answer.has_value(); });
+    auto had = std::move(*all.answer).value();
+    w.run(semaphore.available());
+    w.run(semaphore.set_permits(4));
+    w.run(semaphore.force_release());
+  });
+}
+
+}  // namespace
+
+TEST_CASE("permits are had, waited for and given back on each primary of a cluster") {
+  cluster_world w;
+  auto a = w.make(be_woken), b = w.make(be_woken);
+  for (std::size_t node = 0; node < 3; ++node) use_permits(w, a, b, w.rig.name_on(node));
+}
+
+TEST_CASE("permits are had, waited for and given back through sentinels") {
+  sentinel_world w;
+  auto a = w.make(be_woken), b = w.make(be_woken);
+  use_permits(w, a, b, "s");
+}
+
+TEST_CASE("a permit waits for its replicas, and its counter keeps no TTL") {
+  replicated_world w;
+  const auto strict = [](config& c) {
+    c.min_replicas = 1;
+    c.command_timeout = 5s;
+  };
+  auto a = w.make(strict), b = w.make(strict);
+  use_permits(w, a, b, "s");
+  auto held = w.run(a.expirable_semaphore("s", 3).acquire(2));
+  CHECK(w.other("ZCARD", "{s}:timeout") == 2);
+  CHECK(w.eye("PTTL", "s") == -1);
+}
+
+TEST_CASE("a user with the permissions of the header may do everything with permits, and needs each of them") {
+  world w;
+  const auto user = [&](const std::string& rights) {
+    std::vector<std::string> command{"ACL", "SETUSER", "locker", "reset", "on", ">secret"};
+    std::istringstream words(rights);
+    for (std::string word; words >> word;) command.push_back(word);
+    REQUIRE_FALSE(w.eye.call(command).is_error());
+  };
+  std::string all = of_a_mutex + names_of_a_semaphore;
+  for (const auto& command : commands_of_a_semaphore) all += command + ' ';
+  const auto locker = [&] {
+    return w.make([](config& c) { c.user = "locker", c.password = "secret", c.key_prefix = "app:"; });
+  };
+  {
+    user(all);
+    const auto redis = locker();
+    CHECK_FALSE(use_all(w, redis));
+  }
+  for (const auto& withheld : commands_of_a_semaphore) {
+    INFO("without " << withheld);
+    w.eye("FLUSHALL");
+    user(all + '-' + withheld.substr(1));
+    const auto redis = locker();
+    CHECK(use_all(w, redis) == errc::no_permission);
+  }
+}
