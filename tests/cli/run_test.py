@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import termios
+import time
 
 from rig import Failure, Job, Redis, check, wait_until
 
@@ -469,6 +470,28 @@ def both_are_killed(end):
     job.leaves_nobody()
 
 
+def ends_at_any_moment(end, number):
+    """Wherever in its start the signal comes: no process and, after TERM, no lock is left."""
+    for moment in range(20):
+        job = end.shell("while :; do sleep 0.05; done", "--ttl", "600")
+        time.sleep(moment / 1000)
+        job.signal(number)
+        check(job.wait() == 128 + number, f"exit status after {moment} ms: {job.process.returncode}")
+        job.leaves_nobody()
+        check(number == signal.SIGKILL or not end.server.do("EXISTS", "job"), f"the lock is left after {moment} ms")
+        end.server.do("DEL", "job")
+
+
+@case
+def a_KILL_comes_at_any_moment(end):
+    ends_at_any_moment(end, signal.SIGKILL)
+
+
+@case
+def a_TERM_comes_at_any_moment(end):
+    ends_at_any_moment(end, signal.SIGTERM)
+
+
 @case
 def nobody_reads_its_notices(end):
     job = end.shell("trap '' TERM; echo ready; exec >&- 2>&-; while :; do sleep 0.05; done", "--ttl", "3", "--grace", "0.2")
@@ -579,6 +602,43 @@ def Ctrl_Z_in_a_pipeline_stops_the_command_too(end):
     shell.type("\x1a")
     shell.wait_for("Stopped")
     check(stat_of(pid)[0] == "T", "the command goes on")
+    shell.type("fg\n")
+    wait_until(lambda: stat_of(pid)[0] in ("S", "R"), "the command goes on")
+    os.kill(pid, signal.SIGUSR1)
+    shell.type("echo status $?\n")
+    shell.wait_for("status 0\n")
+    shell.type("exit 0\n")
+    end.ends_with(shell, 0)
+
+
+@case
+def Ctrl_Z_stops_two_that_share_a_pipe(end):
+    shell = end.bash()
+    shell.type(f"{end.program} run job --ttl 600 -- {end.ticker()} 2>&1 | {end.program} run other --ttl 600 -- cat\n")
+    shell.wait_for(" tick\n")
+    pid = int(shell.output.split(" tick\n")[0].split()[-1])
+    for times in (1, 2):
+        shell.type("\x1a")
+        shell.wait_for("Stopped", times)
+        wait_until(lambda: stat_of(pid)[0] == "T", "the command stops")
+        shell.type("fg\n")
+        wait_until(lambda: stat_of(pid)[0] in ("S", "R"), "the command goes on")
+    os.kill(pid, signal.SIGUSR1)
+    shell.type("echo status $?\n")
+    shell.wait_for("status 0\n")
+    shell.type("exit 0\n")
+    end.ends_with(shell, 0)
+
+
+@case
+def a_TSTP_for_holdfast_stops_the_command_too(end):
+    shell = end.bash()
+    shell.type(f"{end.program} run job --ttl 600 -- {end.ticker()}\n")
+    shell.wait_for(" tick\n")
+    pid = int(shell.output.split(" tick\n")[0].split()[-1])
+    os.kill(stat_of(pid)[1], signal.SIGTSTP)
+    shell.wait_for("Stopped")
+    wait_until(lambda: stat_of(pid)[0] == "T", "the command stops")
     shell.type("fg\n")
     wait_until(lambda: stat_of(pid)[0] in ("S", "R"), "the command goes on")
     os.kill(pid, signal.SIGUSR1)
