@@ -214,6 +214,8 @@ class agent {
   }
 
   static holdfast::mutex mutex(const holdfast::client& client, const command& c, holdfast::owner owner) {
+    if (c.kind() == "permit") return client.expirable_semaphore(c.name(), 1).as_mutex();
+    if (c.kind() == "permits") return client.expirable_semaphore(c.name(), 3).as_mutex();
     if (c.kind() == "fenced") return client.fenced_mutex(c.name(), owner);
     if (c.kind() == "simple") return client.simple_mutex(c.name(), owner);
     if (c.kind() == "red") return client.red_lock(c.name(), owner, holdfast::reentrancy::not_reentrant);

@@ -143,10 +143,12 @@ class Lock:
     def __init__(self, place, kind, name):
         self.place, self.kind, self.name = place, kind, name
         self.keys = [name + ":1", name + ":2"] if kind == "multi" else [name]
+        self.is_semaphore = kind in ("permit", "permits")
 
     def waiters(self, verb):
         """How many clients subscribe: NUMSUB counts SUBSCRIBE, SHARDNUMSUB counts SSUBSCRIBE."""
-        channels = ["redisson_lock__channel:" + (key if "{" in key else "{" + key + "}") for key in self.keys]
+        stem = "redisson_sc:" if self.is_semaphore else "redisson_lock__channel:"
+        channels = [stem + (key if "{" in key else "{" + key + "}") for key in self.keys]
         replies = [reply for channel in channels for reply in self.place.ask("PUBSUB", verb, channel)]
         return sum(reply[1] for reply in replies if isinstance(reply, list))
 
@@ -158,7 +160,15 @@ class Lock:
         replies = self.place.ask("HVALS", self.keys[0])
         return sum(int(value) for reply in replies if isinstance(reply, list) for value in reply)
 
+    def permits(self):
+        """How many of a semaphore are left, and how many are out."""
+        out = (self.name if "{" in self.name else "{" + self.name + "}") + ":timeout"
+        left = max(int(reply) for reply in self.place.ask("GET", self.name) if isinstance(reply, bytes))
+        return left, max(reply for reply in self.place.ask("ZCARD", out) if isinstance(reply, int))
+
     def free(self):
+        if self.is_semaphore:
+            return self.permits()[1] == 0
         return not any(reply == 1 for key in self.keys for reply in self.place.ask("EXISTS", key))
 
     def wait_until_free(self):

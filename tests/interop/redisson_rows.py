@@ -207,11 +207,33 @@ def failover(a, b, lock):
         assert waiter.unlock()
 
 
+def permits_of_both(a, b, lock):
+    """Three permits: what is left and what is out are three all the time."""
+    sides = [a.owner(lock), b.owner(lock)]
+    for side in (0, 1, 0):
+        assert sides[side].try_lock() == "ok"
+    assert lock.permits() == (0, 3)
+    assert [side.try_lock() for side in sides] == ["busy", "busy"]
+    waiter = b.owner(lock)
+    waiting = waiter.begin("lock", "-")
+    lock.wait_for_waiter()
+    assert sides[0].unlock()
+    waiter.granted(waiting)
+    assert lock.permits() == (0, 3)
+    for owner in (sides[0], sides[1], waiter):
+        assert owner.unlock()
+    assert lock.permits() == (3, 0)
+
+
 READ_WRITE = ("read", "write")
 DATA = ("semaphore", "latch", "bucket", "map")
 TABLE = [
     Row("{a} renews over three TTLs, and {b} stays outside", renews, ALL, ("quick",)),
     Row("{b} waits while {a} holds, and the release wakes it", wakes, ALL, EVERYWHERE),
+    Row("{a} renews a permit, and {b} waits for it", renews, ("permit",), ("quick",)),
+    Row("{b} waits for a permit of {a}, and its release wakes it", wakes, ("permit",), ("one", "cluster")),
+    Row("{b} gets the permit of {a} when its lease ends, and {a}'s release says so", ends, ("permit",), ("one",)),
+    Row("{a} and {b} share three permits", permits_of_both, ("permits",), ("one", "cluster")),
     Row("{a} locks again what it holds, and {b} stays outside until the last unlock", counts, COUNTED, ("one", "cluster")),
     Row("{b} gets the lock when {a}'s lease ends, and {a}'s unlock says so", ends, ALL, ("one",)),
     Row("{b} breaks the hold of {a} by force, which wakes {a}'s waiter", forced, COUNTED, EVERYWHERE),
@@ -228,4 +250,4 @@ TABLE = [
     Row("data of {b} ends a lease of {a}", data_ends_the_lease, ("bucket", "map"), ("quick",), OURS_FIRST),
     Row("a failover leaves each lock to its holder, of {a} or of {b}", failover, ("all",), ("sentinel",), OURS_FIRST, (2,)),
 ]
-STRESS = [(kind, place) for kind in ALL for place in ("one", "cluster")]
+STRESS = [(kind, place) for kind in (*ALL, "permit") for place in ("one", "cluster")]

@@ -7,8 +7,11 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
+import java.util.ArrayDeque;
 import java.util.Arrays;
+import java.util.Deque;
 import java.util.Map;
+import java.util.concurrent.Callable;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
@@ -16,6 +19,7 @@ import java.util.concurrent.TimeUnit;
 import org.redisson.Redisson;
 import org.redisson.api.RFencedLock;
 import org.redisson.api.RLock;
+import org.redisson.api.RPermitExpirableSemaphore;
 import org.redisson.api.RedissonClient;
 import org.redisson.client.codec.StringCodec;
 import org.redisson.config.BaseConfig;
@@ -28,6 +32,7 @@ public final class RedissonAgent {
 
   private final Map<String, RedissonClient> clients = new ConcurrentHashMap<>();
   private final Map<String, ExecutorService> tasks = new ConcurrentHashMap<>();
+  private final Map<String, Deque<String>> permits = new ConcurrentHashMap<>();  // of a task and a name
 
   /** number task verb place kind name, then words of the verb. */
   private record Command(String[] words) {
@@ -52,6 +57,7 @@ public final class RedissonAgent {
     final var client = clients.get(c.place());
     if (c.verb().equals("use")) return use(client, c.kind(), c.name());
     if (c.verb().equals("look")) return look(client, c.kind(), c.name());
+    if (c.kind().startsWith("permit")) return permits(c, client.getPermitExpirableSemaphore(c.name()));
     final var lock = lock(client, c.kind(), c.name());
     switch (c.verb()) {
       case "lock":
@@ -70,7 +76,37 @@ public final class RedissonAgent {
       case "locked": return yes(lock.isLocked());
       case "held": return yes(lock.isHeldByCurrentThread());
       case "stress":
-        return stress(lock, c.ttl(), Long.parseLong(c.words[7]), Long.parseLong(c.words[8]), Path.of(decoded(c.words[9])));
+        return stress(c,
+            () -> {
+              lock.lock(c.ttl(), TimeUnit.MILLISECONDS);
+              return lock instanceof RFencedLock fenced ? fenced.getToken() : null;
+            },
+            lock::unlock);
+      default: throw new IllegalArgumentException("unknown command");
+    }
+  }
+
+  /** A permit is one of three, or the only one. */
+  private String permits(Command c, RPermitExpirableSemaphore semaphore) throws Exception {
+    semaphore.trySetPermits(c.kind().equals("permits") ? 3 : 1);
+    final var own = permits.computeIfAbsent(c.task() + " " + c.name(), key -> new ArrayDeque<>());
+    switch (c.verb()) {
+      case "lock":
+        own.push(c.ttl() < 0 ? semaphore.acquire() : semaphore.acquire(c.ttl(), TimeUnit.MILLISECONDS));
+        return "ok";
+      case "try":
+        final var permit = c.ttl() < 0 ? semaphore.tryAcquire() : semaphore.tryAcquire(0, c.ttl(), TimeUnit.MILLISECONDS);
+        if (permit == null) return "busy";
+        own.push(permit);
+        return "ok";
+      case "unlock": return semaphore.tryRelease(own.pop()) ? "ok" : "lost";
+      case "stress":
+        return stress(c,
+            () -> {
+              own.push(semaphore.acquire());
+              return null;
+            },
+            () -> semaphore.release(own.pop()));
       default: throw new IllegalArgumentException("unknown command");
     }
   }
@@ -121,19 +157,20 @@ public final class RedissonAgent {
   }
 
   /** Only the lock protects the number in the file: two holders at once lose a count. */
-  private static String stress(RLock lock, long ttl, long rounds, long lasts, Path counter) throws Exception {
-    final long end = System.nanoTime() + lasts * 1_000_000;
+  private static String stress(Command c, Callable<Long> lock, Runnable unlock) throws Exception {
+    final long rounds = Long.parseLong(c.words[7]);
+    final long end = System.nanoTime() + Long.parseLong(c.words[8]) * 1_000_000;
+    final var counter = Path.of(decoded(c.words[9]));
     final var tokens = Path.of(counter + ".tokens");
     long done = 0;
     for (; done < rounds && System.nanoTime() - end < 0; ++done) {
-      lock.lock(ttl, TimeUnit.MILLISECONDS);
+      final var token = lock.call();
       final long before = Long.parseLong(Files.readString(counter).strip());
       Thread.sleep(1);
       Files.writeString(counter, String.valueOf(before + 1));
-      if (lock instanceof RFencedLock fenced)
-        Files.writeString(
-            tokens, fenced.getToken() + "\n", StandardOpenOption.CREATE, StandardOpenOption.APPEND);
-      lock.unlock();
+      if (token != null)
+        Files.writeString(tokens, token + "\n", StandardOpenOption.CREATE, StandardOpenOption.APPEND);
+      unlock.run();
     }
     return "ok " + done;
   }
