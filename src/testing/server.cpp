@@ -28,6 +28,8 @@ std::optional<lock_holder> holder_in(const sim::keyspace& keys, std::string_view
   lock_holder found;
   found.ttl = entry->expires ? milliseconds(*entry->expires - keys.now()) : milliseconds::max();
   if (const auto* text = entry->text()) {
+    long long left = 0;
+    if (!entry->expires && sim::to_integer(*text, left)) return std::nullopt;  // the counter of a semaphore
     found.id = *text;
     found.count = 1;
     return found;

@@ -153,6 +153,22 @@ TEST_CASE("keys are as Redis has them, of every kind, with the prefix") {
   CHECK_FALSE(server.holder("a"));
 }
 
+TEST_CASE("permits are renewed in virtual time, and the counter of their semaphore is no lock") {
+  asio::io_context io;
+  testing::server server(io);
+  auto redis = server.make_client(), other = server.make_client();
+  const auto pool = redis.expirable_semaphore("N", 3);
+  auto two = server.run(pool.acquire(2)), one = server.run(other.expirable_semaphore("N", 3).acquire());
+  CHECK_FALSE(server.run(pool.try_acquire()));
+  server.advance(1h);
+  CHECK(two.held());
+  CHECK(one.held());
+  CHECK(server.locks().empty());
+  server.run(two.unlock());
+  CHECK(server.run(pool.available()) == 2);
+  server.run(one.unlock());
+}
+
 TEST_CASE("another client has a free lock, and gives it back to who waits") {
   asio::io_context io;
   testing::server server(io);
