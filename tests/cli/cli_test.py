@@ -816,23 +816,32 @@ def completions_of_bash(place):
 COMP_WORDS=({line}); COMP_CWORD={word}; _holdfast; printf '%s\\n' "${{COMPREPLY[@]}}" """],
                               capture_output=True, text=True, check=False)
         check(done.stdout.split() == [expected] and not done.stderr, f"{line}: {done}")
+    completes(place, ["bash", "--norc", "-i"], f"source {file}")
+
+
+def completes(place, shell, preparation):
+    """A word of a command line, on a terminal."""
     folder = Path(place.folder, "bin")
     folder.mkdir()
-    (folder / "holdfast").symlink_to(place.program)
-    place.jobs.append(Job("bash", "--norc", "-i", terminal=True, url=place.server.url, environment={
-        "PS1": "", "HISTFILE": "", "INPUTRC": "/dev/null", "TERM": "dumb", "PATH": f"{folder}:{os.environ['PATH']}"}))
-    shell = place.jobs[-1]
-    shell.type(f"source {file}; echo source$((0))d\n")
-    shell.wait_for("source0d\n")
-    shell.type("holdfast insp\tsome-lock\n")
-    shell.wait_for("some-lock is free\n")
-    shell.type("exit\n")
-    shell.finish()
+    (folder / "holdfast").symlink_to(Path(place.program).resolve())
+    job = Job(*shell, terminal=True, url=place.server.url, environment={
+        "PS1": "", "HISTFILE": "", "INPUTRC": "/dev/null", "TERM": "dumb", "PATH": f"{folder}:{os.environ['PATH']}"})
+    place.jobs.append(job)
+    job.type(preparation + "; echo prepare$((0))d\n")
+    job.wait_for("prepare0d\n")
+    job.type("holdfast insp\tsome-lock\n")
+    job.wait_for("some-lock is free\n")
+    job.type("exit\n")
+    job.finish()
 
 
 @case
 def completions_of_zsh(place):
-    completion_file(place, "zsh")
+    file = completion_file(place, "zsh")
+    functions = Path(place.folder, "functions")
+    functions.mkdir()
+    file.rename(functions / "_holdfast")
+    completes(place, ["zsh", "-f", "-i"], f"fpath=({functions} $fpath); autoload -U compinit; compinit -u -D")
 
 
 @case
@@ -867,7 +876,7 @@ def cron_systemd_and_kubernetes(place):
     pod = " ".join(f"'{word}'" for word in json.loads(re.search(r"^command: (.*)$", page, re.M)[1]))
     folder = Path(place.folder, "bin")
     folder.mkdir()
-    (folder / "holdfast").symlink_to(place.program)
+    (folder / "holdfast").symlink_to(Path(place.program).resolve())
     nothing = Path("/bin/true").resolve()
     for line in (cron, unit, pod):
         line = re.sub(r"(?<=[ '])/(usr/local/bin|app)/\w+", str(nothing), line)
