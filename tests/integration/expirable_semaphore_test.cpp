@@ -93,6 +93,16 @@ TEST_CASE_METHOD(semaphore_world, "a lease is renewed while it lives, and lost i
   CHECK(sum() == total);
 }
 
+TEST_CASE_METHOD(semaphore_world,
+                 "an unlock that finds one of several permits gone gives back the others, and says so") {
+  auto two = run(of(first).acquire(2));
+  eye("ZREM", "{s}:timeout", eye("ZRANGE", "{s}:timeout", 0, 0).strings().at(0));
+  eye("INCR", "s");
+  CHECK(code_of(two.unlock()) == errc::lost);
+  CHECK(out() == 0);
+  CHECK(sum() == total);
+}
+
 TEST_CASE_METHOD(semaphore_world, "a waiter that wants several keeps newcomers of all clients out until it has them") {
   auto a = run(of(first).acquire()), b = run(of(first).acquire());
   started<lease> all(*this, of(second).acquire(3));
