@@ -41,9 +41,9 @@ words rule_of(const std::string& line, const std::string& label) {
 
 /// The lines for servers and, behind a URL of sentinels, for these.
 std::vector<words> print_rules(const std::string& url, const std::string& version) {
-  child_process acl(
-      {.executable = program(),
-       .argv = {"holdfast", "acl", "--url", url, "--server-version", version, "--fenced", "--simple", "--braces"}});
+  child_process acl({.executable = program(),
+                     .argv = {"holdfast", "acl", "--url", url, "--server-version", version, "--fenced", "--simple",
+                              "--permits", "--notes", "--braces"}});
   std::vector<words> rules;
   while (const auto line = acl.read_line(std::chrono::seconds(20)))
     rules.push_back(rule_of(*line, rules.empty() ? "" : "sentinel:"));

@@ -12,9 +12,8 @@ struct party : engine_fixture {
   ~party() { locks.reset(); }
   lock_call want(std::uint8_t amount = 1, lock_options options = {}) {
     const lock_call asked;
-    detail::lock_request request{owner(), false, detail::resolve_terms(settings, options),
-                                 detail::lock_request::wait_mode::forever};
-    request.amount = amount;
+    const detail::lock_request request{
+        .owner = owner(), .amount = amount, .asked = detail::resolve_terms(settings, options)};
     asked.place(locks->lock(names, request, [this, asked](detail::lock_answer&& answer) {
       order.push_back(asked.place().get());
       asked.answer(answer.failed, std::move(answer.value));
