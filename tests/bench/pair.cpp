@@ -8,6 +8,7 @@
 #include "bench/scenario.hpp"
 #include "bench/work.hpp"
 #include "lua_scripts.hpp"
+#include "protocol/permits/permit_lock.hpp"
 #include "support/child_process.hpp"
 
 namespace holdfast::bench {
@@ -146,6 +147,29 @@ std::vector<finding> simple_server_cpu(const plan& p, const real_redis& server) 
   return {w.compare("set", "plain", &pair_cost::server_us), w.compare("script", "plain", &pair_cost::server_us)};
 }
 
+/// One permit of three.
+sequence permit_pair(int slot) {
+  const detail::permit_keys keys(detail::permit_lock, name_of(slot), {}, 3);
+  const auto field = field_of(slot);
+  std::string acquire, release;
+  detail::permit_lock.acquire.make(keys, default_ttl, field).append_to(acquire, false);
+  detail::permit_lock.release.make(keys, field).append_to(release, false);
+  return {std::move(acquire), std::move(release)};
+}
+
+std::vector<finding> permit_server_cpu(const plan& p, const real_redis& server) {
+  const auto pairs = p.scaled(100'000);
+  test::raw_client admin(server);
+  for (const auto& script : {detail::lua::permits_acquire, detail::lua::permits_release})
+    admin("SCRIPT", "LOAD", script.body);
+  ways w;
+  p.rounds("permit-server", [&] {
+    w["plain"].push_back(bare_pairs(server.socket_path(), many, pairs, our_pair));
+    w["permit"].push_back(bare_pairs(server.socket_path(), many, pairs, permit_pair));
+  });
+  return {w.compare("permit", "plain", &pair_cost::server_us)};
+}
+
 std::vector<finding> client_cpu(const plan& p, const real_redis& server) {
   const auto pairs = p.scaled(100'000);
   const hiredis_sequences hiredis(many);
@@ -201,6 +225,8 @@ std::vector<scenario> pair_scenarios() {
       pair_of({{"simple-server", "server CPU of a simple lock's pair, us / the plain lock's", at_most(0.7)},
                {"simple-server/script", "the same where the script acquires", at_most(0.9)}},
               simple_server_cpu),
+      pair_of({{"permit-server", "server CPU of a permit's pair, us / the plain lock's", at_most(2.4)}},
+              permit_server_cpu),
       pair_of({{"pair-client", "client CPU of a pair, us / bare client that formats with our writer", at_most(3.5)},
                {"pair-client/hiredis", "the same / bare client that formats with hiredis", at_most(3.5)}},
               client_cpu)};

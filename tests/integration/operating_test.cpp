@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // What an operator asks: who holds a lock, where does it run, who waits. By the library, and by the commands of
-// docs/guide/incident.md and operating.md, each pasted into a shell as it stands there.
+// docs/guide/incident.md, operating.md and docs/pool_of_workers.md, each pasted into a shell as it stands there.
 #include <sys/stat.h>
 #include <unistd.h>
 #include <array>
@@ -27,7 +27,7 @@ std::string read_file(const std::string& path) {
 
 /// The shell block under `<!-- run: name -->`.
 std::string block_of_the_pages(const std::string& name) {
-  const auto page = read_file(INCIDENT_MD) + read_file(OPERATING_MD);
+  const auto page = read_file(INCIDENT_MD) + read_file(OPERATING_MD) + read_file(POOL_MD);
   const std::string marker = "<!-- run: " + name + " -->\n\n```sh\n";
   const auto at = page.find(marker);
   REQUIRE(at != page.npos);
@@ -272,6 +272,22 @@ TEST_CASE("the ACL lines of the operating page are enough, and a shell takes the
   CHECK(w.run(m.force_unlock()));
   w.until([&] { return waiter.succeeded(); });
   CHECK(w.heard->count(event_kind::fencing_degraded) == 0);
+
+  const auto pool = redis.expirable_semaphore("p", 2);
+  CHECK(w.code_of(pool.try_acquire()) == errc::no_permission);
+  CHECK(sh.paste("acl of an expirable_semaphore") == "OK\n");
+  auto permit = w.run(pool.acquire());
+  started<lease> both(w, pool.acquire(2));
+  w.until([&] { return w.eye("EXISTS", "holdfast_turn:{app:p}") == 1; });
+  w.run(permit.renew());
+  w.run(permit.unlock());
+  w.until([&] { return both.succeeded(); });
+  w.run(pool.set_permits(3));
+  CHECK(w.run(pool.available()) == 1);
+  CHECK(w.run(pool.force_release()) == 2);
+  CHECK(w.eye("GET", "app:p") == "3");
+  CHECK(w.eye("EXISTS", "{app:p}:timeout") == 0);
+  w.eye("ACL", "SETUSER", "locker", "-get", "-set", "-time");  // the next kinds bring their own
 
   CHECK(w.code_of(redis.fenced_mutex("f").lock()) == errc::no_permission);
   CHECK(sh.paste("acl of a fenced_mutex") == "OK\n");
