@@ -25,7 +25,7 @@ local ids = 6 + waiters
 local first = ARGV[ids + 1]
 local counter, door = redis.call('get', KEYS[1]), redis.call('get', KEYS[3])
 local left, news = tonumber(counter or total), not counter
-if counter and (not left or string.format('%.0f', left) ~= counter) then
+if not left or left % 1 ~= 0 then
   return redis.error_reply('HOLDFAST no lock: a string that is no counter')
 end
 local time = redis.call('time')

@@ -6,12 +6,15 @@
 -- For both, a 0 before the number on the sharded channel says that it is published as well. n is the larger number.
 -- A missing counter stays missing: the next acquire sets it.
 local counter = redis.call('get', KEYS[1])
-if counter and (not tonumber(counter) or string.format('%.0f', tonumber(counter)) ~= counter) then
+local left = tonumber(counter or 0)
+if not left or left % 1 ~= 0 then
   return redis.error_reply('HOLDFAST no lock: a string that is no counter')
 end
 local opened = ARGV[4] and redis.call('get', KEYS[3]) == ARGV[3] and redis.pcall('del', KEYS[3]) == 1
 local returned = redis.call('zrem', KEYS[2], unpack(ARGV, 3))
-local left = counter and returned > 0 and redis.call('incrby', KEYS[1], returned) or tonumber(counter or returned)
+if returned > 0 then
+  left = counter and redis.call('incrby', KEYS[1], returned) or returned
+end
 local told = 0
 if left > 0 and (returned > 0 or opened) then
   local word, copy = ARGV[1], 0
