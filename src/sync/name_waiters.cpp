@@ -16,8 +16,9 @@
 namespace holdfast::detail {
 namespace {
 
-/// The message of release.lua on the sharded channel if it publishes on both. Redisson reads the number 0.
-constexpr std::string_view copy_on_sharded_channel = "00";
+/// A script that publishes on both channels sends the number on the sharded one with a zero before it. Redisson reads
+/// the same number.
+bool is_copy_on_sharded_channel(std::string_view payload) { return payload.size() > 1 && payload.front() == '0'; }
 
 /// Null: contention.
 lock_answer answer_of(const failure* why) {
@@ -169,7 +170,7 @@ void name::on_subscribed() {
 // A client that publishes on both channels listens on both. The copy would wake it a second time, and count as the turn
 // of another client.
 void name::on_message(std::string_view payload) {
-  if (keys_->word == publish_word::both && payload == copy_on_sharded_channel) return;
+  if (keys_->word == publish_word::both && is_copy_on_sharded_channel(payload)) return;
   heard(hand_over_.hears_itself(env().time));
 }
 

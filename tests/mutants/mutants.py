@@ -883,7 +883,7 @@ MUTANTS = [
            ".holder_ttl = ttl, .barging = true}",
            ".holder_ttl = ttl, .barging = false}"),
     Mutant("a release that is told on both channels counts for two", "src/sync/name_waiters.cpp",
-           "if (keys_->word == publish_word::both && payload == copy_on_sharded_channel) return;",
+           "if (keys_->word == publish_word::both && is_copy_on_sharded_channel(payload)) return;",
            "static_cast<void>(payload);"),
     Mutant("a nested lock is not asked for where the count before it found no answer", "src/sync/hold/set_hold_count.cpp",
            "if (!counted && question == in_question::count) return;",

@@ -186,6 +186,7 @@ TEST_CASE_METHOD(on_both_channels, "of a release that is told on both channels a
   CHECK(sent("acquire") == 2);
   busy(10s);
   server.push(channel("a"), "00");
+  server.push(channel("a"), "012");  // of a semaphore with 12 permits left
   run();
   CHECK(sent("acquire") == 2);
   is_told();
