@@ -17,9 +17,9 @@ struct lock_options {
   /// Number of replicas that must have the grant before it counts, and each renewal before it extends the lease. 0 to
   /// 15; default: config::min_replicas.
   std::optional<unsigned> min_replicas{};
-  /// What the lock is for, in words for a person: "order 42, request 7f3a". At most 200 bytes (invalid_name). Ignored
-  /// without config::notes. Everybody who may read the server's keys can see it. The call copies the text before it
-  /// returns its awaitable. A re-entry keeps the note of its hold.
+  /// The purpose of the lock, for a person to read: "order 42, request 7f3a". At most 200 bytes (invalid_name). Ignored
+  /// without config::notes, and by an expirable_semaphore. Every user who may read the server's keys can see it. The
+  /// call copies the text before it returns its awaitable. A re-entry keeps the note of its hold.
   std::string_view note{};
 };
 

@@ -18,8 +18,8 @@
 
 namespace holdfast::blocking {
 
-/// holdfast::expirable_semaphore for threads, with the members of std::counting_semaphore. At most so many permits are
-/// out at once, over all processes.
+/// holdfast::expirable_semaphore for threads, with the members of std::counting_semaphore. Each acquire takes one
+/// permit.
 ///
 ///     holdfast::blocking::client redis({.url = "redis://localhost"});
 ///     auto downloads = redis.expirable_semaphore("downloads", 3);
@@ -27,13 +27,13 @@ namespace holdfast::blocking {
 ///     …
 ///     downloads.release();
 ///
-/// A permit belongs to the object through which it was taken. Any thread may release it, and it outlives the thread
-/// that took it. It is renewed until then. It comes back after its TTL when the process dies.
+/// A permit belongs to the object that took it. Any thread may release it, and it outlives the thread that took it. It
+/// is renewed until its release. When the process dies, it comes back after its TTL.
 ///
 /// A permit can be lost while it is held. release() does not report that: use with_lock(semaphore, f).
 ///
-/// Early ends are those of lockable. When the object is destroyed or assigned to, its permits are released in the
-/// background. When the client ends, they are over at once. In a child process after fork() acquire() throws, and
+/// Permits end early in the cases of lockable. When the object is destroyed or assigned to, its permits are released in
+/// the background. When the client ends, they end at once. In a child process after fork() acquire() throws, and
 /// release() does nothing.
 ///
 /// Calls that wait have the rules of lockable: on the client's own thread they throw resource_deadlock_would_occur. All
@@ -47,11 +47,11 @@ class HOLDFAST_EXPORT expirable_semaphore {
   /// The greatest number of permits.
   static constexpr std::ptrdiff_t max() noexcept { return 2'147'483'647; }
 
-  /// Waits for one permit, as long as it takes. Throws as holdfast::expirable_semaphore::acquire(), and
+  /// Waits for one permit, without a limit. Throws as holdfast::expirable_semaphore::acquire(), and
   /// resource_deadlock_would_occur; closed if this object was moved from.
   void acquire();
 
-  /// Returns false if no permit is left, or another waiter is first. Takes no longer than a command. Throws as
+  /// Returns false if no permit is free, or if another waiter is first. Takes no longer than a command. Throws as
   /// holdfast::expirable_semaphore::try_acquire(), and as acquire().
   [[nodiscard]] bool try_acquire();
 
@@ -68,15 +68,15 @@ class HOLDFAST_EXPORT expirable_semaphore {
     return detail::try_until(when, [this](milliseconds wait) { return try_acquire_within(wait); });
   }
 
-  /// Gives back the `n` newest permits of this object, whichever threads took them. Waits for the answers of Redis, at
-  /// most a command timeout each. A failure goes to the observer, as that of lockable::unlock(). Throws not_held if
-  /// this object has fewer: those are given back. n: 0 or more, else invalid_argument.
+  /// Gives back the `n` newest permits of this object, from any thread. Waits for the answers of Redis, at most a
+  /// command timeout each. A failure goes to the observer, as that of lockable::unlock(). If the object has fewer, it
+  /// gives all back and throws not_held. n: 0 or more, else invalid_argument.
   void release(std::ptrdiff_t n = 1);
 
-  // As the functions of holdfast::expirable_semaphore, but they wait. They throw as those, and as acquire().
-  unsigned available() const;                      ///< the permits that are left; a snapshot
-  void set_permits(unsigned permits) const;        ///< from now on so many
-  unsigned force_release() const;                  ///< takes back all permits of all holders; how many
+  // As the functions of holdfast::expirable_semaphore, but they wait for the answer. They also throw as acquire().
+  unsigned available() const;                      ///< number of free permits; a snapshot
+  void set_permits(unsigned permits) const;        ///< sets the number of permits
+  unsigned force_release() const;                  ///< takes back all permits of all holders; returns their number
   [[nodiscard]] blocking::mutex as_mutex() const;  ///< one permit, as a lock of the calling thread
 
   const std::string& name() const noexcept;  ///< empty if this object was moved from
