@@ -15,7 +15,7 @@ using recipe = call::recipe;
 using writer = call::writer;
 using made_of = call::operands;
 
-/// More than any note of ours has.
+/// Longer than any note that this library writes.
 constexpr std::int64_t last_byte_read = 511;
 /// Until the year 5138. An instant beyond would overflow the calendars of readers.
 constexpr std::size_t most_digits = 14;

@@ -15,8 +15,8 @@
 #include "protocol/owner_field.hpp"
 #include "redis/outcome.hpp"
 
-/// The note beside a lock: `<since> <owner field> <words>` at `holdfast_note:{N}`. It says since when the field has the
-/// lock, and what for. A release leaves it: the note counts only while the field has the lock, and ends with its TTL.
+/// The note beside a lock: `<since> <owner field> <words>` at `holdfast_note:{N}`. It has the time of the grant and the
+/// purpose. A release leaves it: the note counts only while the field has the lock, and ends with its TTL.
 /// The operands of a call must live until its answer.
 namespace holdfast::detail {
 

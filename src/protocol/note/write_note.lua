@@ -1,6 +1,6 @@
 -- write_note(note; ttl, text) -> 1
--- The text is `<age> <field> <words>`: the owner field has had the lock for so many milliseconds. The key gets the
--- instant by the server's clock in place of the age, so that the clocks of clients do not matter.
+-- The text is `<age> <field> <words>`. The age is how long the owner field has had the lock, in milliseconds. The key
+-- gets the time of the grant by the server's clock in place of the age. So the clocks of clients do not matter.
 local ttl = tonumber(ARGV[1])
 if not ttl or ttl < 1 or ttl > 86400000 or ttl % 1 ~= 0 then
   return redis.error_reply('HOLDFAST invalid ttl')

@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: BSL-1.0
-// The kind whose lock is a permit of Redisson's RPermitExpirableSemaphore: a counter of what is left, and a sorted set
-// of the permits that are out, by their ends. The counter's key is the lock's.
+// A permit of Redisson's RPermitExpirableSemaphore, as a kind of lock. Redis has a counter of the free permits, and a
+// sorted set of the permits that are out, by their ends. The counter is at the key of the lock.
 //
-// Decision: each acquire carries the total. Where the counter is missing, it becomes the total less what is out. So
-// nobody must set a semaphore up before its first use, and an evicted counter costs nothing.
+// Decision: each acquire carries the total. A missing counter becomes the total less the permits that are out. So a
+// semaphore needs no setup before its first use, and an evicted counter costs nothing.
 //
-// Decision: a permit that has ended is taken back by the next acquire that finds too few, not by each. The sum of the
-// counter and of the permits that are out is the total all the time, and an acquire that finds enough is cheaper.
+// Decision: only an acquire that finds too few permits takes back those that have ended. An acquire that finds enough
+// is cheaper. The counter and the permits that are out always add up to the total.
 //
-// Decision: Redis counts by INCRBY alone, with a negative number for an acquire. A user without INCRBY would otherwise
-// take permits by DECRBY, and lose each at its release.
+// Decision: a door keeps newcomers out while a waiter collects several permits. It is a key that expires.
 //
-// Decision: a door has the first id of its waiter, not its client. So a release of these ids opens it, whatever else
-// the client holds or waits for, and an unanswered release is repeated as any other.
+// Decision: Redis counts by INCRBY alone, with a negative number for an acquire. With DECRBY, a user without INCRBY
+// could take permits and would lose each at its release.
+//
+// Decision: the door has the first id of its waiter, not the client's. So a release of these ids opens it, and touches
+// no other hold or waiter of the client. An unanswered release is repeated like any other.
 #include "protocol/permits/permit_lock.hpp"
 
 #include <array>
@@ -32,7 +34,7 @@ using recipe = call::recipe;
 using writer = call::writer;
 using fields = std::span<const owner_field>;
 
-/// A door opens by itself a little after the next question of its waiter is due.
+/// A door expires a little after its waiter's next attempt is due.
 constexpr milliseconds looks{500}, door_ttl{600};
 
 std::int64_t total_of(const made_of& operands) { return static_cast<const permit_keys&>(*operands.at).total; }

@@ -1,11 +1,13 @@
 -- permits_acquire(counter, permits, door; ttl, total, door_ms, word, channel, waiters, n..., id...)
---   -> {g, left}: the first g waiters have theirs | {0, ms}: too few, the next permit ends in ms (-1: none ends)
---   | {-1, ms}: another waiter's door keeps them out for ms
--- Each waiter gets all of its n permits or none; one that has all already (this command was sent twice) gets no more.
--- A missing counter is total - out. Where too few are left, up to 100 permits that have ended are taken back first.
--- A first waiter that wants several then closes the door for door_ms (0: not): others get nothing meanwhile. The door
--- has its first id, and its grant opens it. The channel is told of what is left by a new counter, a sweep or a door.
--- Scripts do not roll back: where a command is refused after a count, the count is taken back.
+--   -> {g, left}: the first g waiters have their permits, `left` are free
+--   | {0, ms}: too few are free, the next permit ends in ms (-1: none is out)
+--   | {-1, ms}: another waiter's door keeps these waiters out for ms
+-- Each waiter gets all of its n permits or none. A second copy of this command gives a waiter no more permits.
+-- A missing counter becomes total - out. If too few are free, up to 100 permits that have ended are taken back first.
+-- If the first waiter wants several and too few are free, it closes the door for door_ms (0: it does not).
+-- Others get nothing meanwhile. The door is a key with the waiter's first id. The waiter's grant opens it.
+-- A new counter, a sweep and an opened door publish the number of free permits.
+-- Scripts do not roll back: if a command is refused after INCRBY, a second INCRBY undoes the first.
 local function integer(text, low, high)
   local n = tonumber(text)
   return n and n >= low and n <= high and n % 1 == 0 and n

@@ -1,8 +1,9 @@
 -- permits_force(counter, permits; total, word, channel)
---   -> {broken, n}: so many were out, n receivers were told | {broken, text}: why nobody was told
--- All permits come back. Those that had ended are not counted as broken. A missing counter becomes `total`.
--- The channel is told of what is left. The words are those of permits_release.
--- Scripts do not roll back: where DEL is refused, the count is taken back.
+--   -> {broken, n}: `broken` permits were out, n clients received the message
+--   | {broken, text}: the error of PUBLISH
+-- All permits come back. Permits that had ended are not counted as broken. A missing counter becomes `total`.
+-- The number of free permits is published. `word` is as in permits_release.
+-- Scripts do not roll back: if DEL is refused, a second INCRBY undoes the first.
 local total = tonumber(ARGV[1])
 if not total or total < 1 or total > 2147483647 or total % 1 ~= 0 then
   return redis.error_reply('HOLDFAST invalid count')

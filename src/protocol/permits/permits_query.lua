@@ -1,7 +1,7 @@
 -- permits_query(counter, permits; total, id) -> {left, out, ms, first, held}
 -- left: free permits; ms: until the next permit ends (-1: none is out); first: its id; held: 1 if `id` is out.
--- A permit that has ended is free, also before it is taken back. A missing counter is total - out.
--- It only reads, so a replica may answer.
+-- A permit that has ended counts as free, even before it is taken back. A missing counter counts as total - out.
+-- The script only reads, so a replica may answer.
 local total = tonumber(ARGV[1])
 if not total or total < 1 or total > 2147483647 or total % 1 ~= 0 then
   return redis.error_reply('HOLDFAST invalid count')

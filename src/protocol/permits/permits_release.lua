@@ -1,9 +1,10 @@
 -- permits_release(counter, permits, door; word, channel, id...)
---   -> {returned, n}: so many came back, n receivers were told | {returned, text}: why nobody was told
---   | nil: not all of them were held; those that were have come back
--- A door that has the first of several ids is opened. The channel is told of what is left.
--- The word is publish, spublish, auto (spublish where the server has it), or both (publish, and spublish likewise).
--- For both, a 0 before the number on the sharded channel says that it is published as well. n is the larger number.
+--   -> {returned, n}: `returned` permits came back, n clients received the message
+--   | {returned, text}: the error of PUBLISH
+--   | nil: some ids were not held; the others have come back
+-- A door that has the first of several ids is opened. The number of free permits is published.
+-- `word` is publish, spublish, auto (spublish if the server has it), or both (publish, and spublish if it has it).
+-- With both, the message on the sharded channel has a 0 before the number: a second copy. n is then the larger number.
 -- A missing counter stays missing: the next acquire sets it.
 local counter = redis.call('get', KEYS[1])
 local left = tonumber(counter or 0)

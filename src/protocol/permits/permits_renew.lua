@@ -1,7 +1,7 @@
 -- permits_renew(permits...; claims, n..., ttl..., id...) -> for each claim 1: all of its n permits are held
---   | 0: not all, and nothing is changed
--- A permit that has ended is not held, also before it is taken back. An end is never brought forward. Each claim has a
--- key, and several may have the same one.
+--   | 0: not all are held, and nothing is changed
+-- A permit that has ended is not held, even before it is taken back. The end of a permit never becomes earlier.
+-- Each claim has a key, and several claims may have the same key.
 local claims, ids = #KEYS, 0
 for k = 1, claims do
   local n, ttl = tonumber(ARGV[1 + k]), tonumber(ARGV[1 + claims + k])

@@ -1,7 +1,8 @@
 -- permits_set(counter, permits; total, word, channel)
---   -> {left, n}: so many are left, n receivers were told | {left, text}: why nobody was told
--- From now on there are `total` permits. Those that are out stay out, so fewer than none may be left. The channel is
--- told of what is left. The words are those of permits_release.
+--   -> {left, n}: `left` permits are free, n clients received the message
+--   | {left, text}: the error of PUBLISH
+-- Sets the number of permits to `total`. Permits that are out stay out, so `left` may be negative.
+-- A positive number is published. `word` is as in permits_release.
 local total = tonumber(ARGV[1])
 if not total or total < 1 or total > 2147483647 or total % 1 ~= 0 then
   return redis.error_reply('HOLDFAST invalid count')

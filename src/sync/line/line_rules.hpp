@@ -74,9 +74,9 @@ struct line_action {
 /// Where replicas must have a grant, the line waits for them as for an answer. A grant that too few replicas have is
 /// given back.
 ///
-/// Who wants several permits stands: its acquire keeps newcomers of other clients out until there are enough. It asks
-/// again at least every `looks`, because the trace fades. When it leaves, its field is released, which takes the trace
-/// back.
+/// A waiter for several permits closes a door (permit_lock.cpp): newcomers of other clients get none until there are
+/// enough. It asks again at least every `looks`, because the door expires. When it leaves, its field is released. The
+/// release opens the door.
 ///
 /// Where clients take turns, an empty line lingers: it keeps its subscription until the cool-down ends, at most a
 /// second. The next waiter finds it there. The release's count of subscribers is known to include this client. The

@@ -8,18 +8,18 @@
 
 namespace holdfast::detail {
 
-/// Keeps a note beside each lock that this client holds, for people: since when, and what for. A semaphore has none: it
-/// has several holders. Made only with config::notes, so a client without it pays for a null pointer alone.
+/// Keeps a note for people beside each lock that this client holds: when the hold began, and its purpose. A semaphore
+/// has no note, because it has several holders. Made only with config::notes. A client without it has a null pointer.
 ///
 /// It promises:
 /// - a note is written at each grant and at each pass, and again when a renewal prolongs the lock;
-/// - one write of a claim is under way at a time, and the next one is the latest;
-/// - no caller waits for a write, and a write that is refused or lost changes nothing else;
-/// - after the end of a hold nothing is written for it.
+/// - a claim has one write under way at a time, and the next write has the newest text;
+/// - no caller waits for a write, and a refused or lost write changes nothing else;
+/// - after a hold has ended, no write is sent for it.
 ///
-/// Decision: a write has the whole note. So the next renewal makes up for a lost one, and the order of two clients'
-/// writes does not matter for long. A release writes nothing: the note names its owner field. Readers ignore a note
-/// whose field does not have the lock.
+/// Decision: a write has the whole note. So the next renewal replaces a lost write, and corrects the order of two
+/// clients' writes. A release writes nothing: the note names its owner field. Readers ignore a note whose field does
+/// not have the lock.
 ///
 /// Decision: a hold that follows by a pass keeps the field of its claim. Until its own note is written, a round trip
 /// later, readers see the note of the hold before it.
@@ -29,7 +29,7 @@ class grant_notes final {
   grant_notes(const grant_notes&) = delete;
   grant_notes& operator=(const grant_notes&) = delete;
 
-  /// The claim has a new holder since then, by a grant or a pass.
+  /// The claim got a new holder at `since`, by a grant or a pass.
   void granted(claim& held, const shared_text_ptr& words, time_point since) noexcept;
   /// The claim was confirmed, and its key may live longer now.
   void confirmed(claim& held) noexcept;
@@ -40,7 +40,7 @@ class grant_notes final {
   struct note {
     shared_text_ptr words;
     time_point since{};
-    time_point lives_until{};  // by the last write that was sent; zero: none was sent for this holder
+    time_point lives_until{};  // the key's end by the last write; zero: none was sent for this holder
     bool under_way = false;
     bool wanted = false;  // false: the holder has ended, and an answer is still to come
   };
