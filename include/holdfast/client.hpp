@@ -97,8 +97,8 @@ class HOLDFAST_EXPORT client {
   holdfast::simple_mutex simple_mutex(std::string_view name) const;
   holdfast::simple_mutex simple_mutex(std::string_view name, holdfast::owner) const;
 
-  /// At most `permits` at once, over all processes: 1 to 2^31-1, else invalid_argument at first use. The number counts
-  /// only where nobody has set it: the first one stands until set_permits().
+  /// At most `permits` at once, over all processes: 1 to 2^31-1, else invalid_argument at first use. The first acquire
+  /// of the name sets the number. Only set_permits() changes it later.
   holdfast::expirable_semaphore expirable_semaphore(std::string_view name, unsigned permits) const;
 
   /// A lock that a majority of config::red_lock.primaries grants.

@@ -47,7 +47,7 @@ class call {
     const owner_field* field = nullptr;
     key_ttl ttl{};
     unsigned count = 0;   // of leases, of the fields of one semaphore, or of all its permits
-    bool stands = false;  // of a semaphore: others get nothing until the first field has its permits
+    bool stands = false;  // of a semaphore: a door keeps others out until the first field has its permits
     std::span<const renewal> holds{};
     const std::vector<shared_keys>* several = nullptr;  // of one kind
     const owner_field* fields = nullptr;                // one for each of `several`

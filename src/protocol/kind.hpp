@@ -76,14 +76,14 @@ struct kind {
     milliseconds first, longest;
   } polls;
 
-  /// The longest pause between two questions of a waiter that stands (see acquire_party).
+  /// The longest pause between two attempts of a waiter that keeps newcomers out (see acquire_party).
   milliseconds looks;
 
   // Steps
   step<acquire_answer, milliseconds, const owner_field&> acquire;
-  /// An acquire for a party: several waiters, each with a field of its own. The first so many get theirs. `stands`: if
-  /// none of them does, acquires with other fields get nothing until the first one has what it wants, or its field is
-  /// released. That state ends by itself a little after `looks`. Null: the kind has none, and uses `acquire`.
+  /// An acquire for a party: several waiters, each with its own field. It grants as many as possible, from the first
+  /// on. `stands`: if none is granted, a door keeps other fields out until the first one is granted or released. The
+  /// door opens by itself a little after `looks`. Null: the kind has none, and uses `acquire`.
   struct {
     call (*make)(const lock_keys&, milliseconds, std::span<const owner_field>, bool stands);
     answer<acquire_answer> (*read)(const redis::outcome&, std::size_t sent);

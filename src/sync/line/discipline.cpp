@@ -33,7 +33,7 @@ class first_asks_alone final : public discipline {
   bool refuses_first_try(const attempts& tries, const redis::outcome& outcome) const noexcept override {
     return tries.first_try && !outcome.error && outcome.reply.is_error();
   }
-  // A grant that waits for replicas is unanswered as well. The release of a field takes back its trace, too.
+  // A grant that waits for replicas is unanswered as well. The release of a field opens its door, too.
   primary_set may_have_granted(const attempts& tries) const noexcept override {
     return tries.unanswered > 0 || tries.stands ? everywhere : nowhere;
   }

@@ -340,7 +340,7 @@ line_action line_rules::send(const line_conditions& at, line_action before) {
   const bool never_asked = !request.asks_once() && !request.found_taken && !request.whole && tries.field.empty();
   // The cheaper first command cannot recognise its own field. A field that was sent before needs the script.
   tries.first_try = never_asked && at.first->row.first_acquire.make;
-  // A try_lock() leaves nothing behind. The trace of an earlier attempt may still be there.
+  // A try_lock() closes no door. The door of an earlier attempt may still be closed.
   tries.stands |= !request.asks_once() && request.amount > 1 && at.first->row.acquire_party.make;
   before.then = act::send;
   return before;
@@ -496,7 +496,7 @@ void line_rules::listen() noexcept {
 }
 
 // A waiter with a deadline asks within half of its time: a cool-down alone must not fail it. A waiter that came after
-// the cool-down's end has nothing to wait for. Others get nothing from a waiter that stands, so it leaves them nothing.
+// the cool-down's end has nothing to wait for. A closed door lets nobody else in, so its waiter skips the cool-down.
 nanoseconds line_rules::cool_down_left(const line_conditions& at) const noexcept {
   if (!at.first || at.first->tries.stands) return {};
   const auto& waiter = *at.first;

@@ -56,7 +56,7 @@ struct attempts {
   std::uint16_t splits = 0;      // in which the primaries were divided, since the last message
   bool first_try = false;        // the last attempt was the kind's first_acquire
   bool granted = false;          // Redis has granted the field, and replicas must confirm it
-  bool stands = false;           // the field has kept newcomers out, and may still do so
+  bool stands = false;           // the field has closed a door, and it may still be closed
 };
 
 }  // namespace holdfast::detail
