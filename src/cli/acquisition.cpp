@@ -45,7 +45,9 @@ asio::awaitable<attempt> try_to_take(mutex lock, acquire_options options, config
 
 config config_of(const acquire_options& options) {
   auto settings = config_of(options.access);
-  if (!options.note.empty()) settings.notes = true;
+  if (options.note.empty()) return settings;
+  if (options.lock.permits > 0) throw usage_error("--note goes with a lock: a semaphore has several holders");
+  settings.notes = true;
   return settings;
 }
 

@@ -314,6 +314,7 @@ def permits(place):
     for other in "--simple", "--fenced", "--red":
         place.finish("run", "pool", "--permits", "2", other, "--", "true", status=64)
     place.finish("run", "pool", "--permits", "0", "--", "true", status=64)
+    place.finish("run", "pool", "--permits", "2", "--note", "why", "--", "true", status=64)
 
 
 @case
