@@ -55,7 +55,8 @@ void expirable_semaphore::release(std::ptrdiff_t n) {
   const auto core = detail::access::core(*this);
   if (core->elsewhere()) return;
   for (; n > 0; --n) {
-    auto held = core->take_out(holder_);
+    // Nobody knows whose permit was lost. A live one that was given back in its place would let one worker too many in.
+    auto held = core->take_out_lost_first(holder_);
     if (!held) throw error(errc::not_held, core->about("this object has no permit left"));
     core->give_back(std::move(*held));
   }

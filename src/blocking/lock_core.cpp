@@ -98,6 +98,13 @@ std::optional<thread_hold> lock_core::take_out(const owner& thread, std::optiona
   return taken;
 }
 
+std::optional<thread_hold> lock_core::take_out_lost_first(const owner& thread) noexcept {
+  if (elsewhere()) return std::nullopt;
+  auto taken = holds_.take_out(thread, is_lost);
+  if (taken && !holds_.any_of(thread)) forget_hold(*this);
+  return taken;
+}
+
 void lock_core::give_back(thread_hold held) noexcept {
   hold_ending ending{.known = true, .lost = is_lost(held.granted)};
   try {

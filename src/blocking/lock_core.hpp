@@ -59,6 +59,8 @@ class lock_core final : public thread_end_listener, public std::enable_shared_fr
 
   /// The newest hold of this thread, or the one of this number; empty: there is none.
   std::optional<thread_hold> take_out(const owner& thread, std::optional<serial> number = {}) noexcept;
+  /// The newest lost hold of this thread, or else its newest; empty: there is none.
+  std::optional<thread_hold> take_out_lost_first(const owner& thread) noexcept;
   /// `ask(const any_lease&)` of the newest hold of this thread; `otherwise` without one.
   template <class Ask, class T>
   T newest(const owner& thread, Ask ask, T otherwise) const {

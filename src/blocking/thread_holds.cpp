@@ -56,6 +56,17 @@ std::optional<thread_hold> thread_holds::take_out(const owner& thread, std::opti
   return taken;
 }
 
+std::optional<thread_hold> thread_holds::take_out(const owner& thread,
+                                                  bool (*first)(const any_lease&) noexcept) noexcept {
+  std::optional<std::uint64_t> serial;
+  {
+    const std::lock_guard lock(guard_);
+    for (const auto& each : holds_)
+      if (each.thread == thread && first(each.granted)) serial = each.serial;
+  }
+  return take_out(thread, serial);
+}
+
 thread_holds::leftovers thread_holds::abandon() noexcept {
   leftovers all;
   const std::lock_guard lock(guard_);

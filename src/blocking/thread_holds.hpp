@@ -84,6 +84,8 @@ class thread_holds {
   }
   /// Takes out this thread's hold of that number, or its newest; empty: there is none.
   std::optional<thread_hold> take_out(const owner& thread, std::optional<std::uint64_t> serial) noexcept;
+  /// Takes out the newest hold of this thread for which `first` is true, or else its newest; empty: there is none.
+  std::optional<thread_hold> take_out(const owner& thread, bool (*first)(const any_lease&) noexcept) noexcept;
   /// The lock object ends.
   leftovers abandon() noexcept;
 

@@ -199,7 +199,10 @@ answer<acquire_answer> read_permits(const reply& reply, std::size_t sent) {
   // The permits are out, or somebody else's door is closed.
   const auto least = state == 0 ? -1 : 0;
   if (state < -1 || state > 0 || number < least) return unexpected<acquire_answer>(reply);
-  return value(acquire_answer{.type = kind::busy, .holder_ttl = time_left(number)});
+  // Where nothing ends by itself, a message brings more permits. Then a waiter looks now and then, as behind a long
+  // hold.
+  const auto wait = time_left(number).value_or(milliseconds(longest_busy_ttl));
+  return value(acquire_answer{.type = kind::busy, .holder_ttl = wait});
 }
 
 answer<release_answer> read_permits_release(const reply& reply) {

@@ -96,13 +96,27 @@ void name::attempt_answered(acquisition& waiter, const outcome& outcome) {
   step.rethrow();
 }
 
+// The command may run after the release of a member that has left: the release is written first, or the command is sent
+// once more. Where its answer does not tell, the field is released once more.
+void name::give_back_leavers(const std::vector<owner_field>& party, milliseconds ttl) {
+  if_memory([&] {
+    const auto members = line_->waiters_of(party);
+    for (std::size_t n = 1; n < party.size(); ++n)
+      if (!members[n]) give_back(party[n], ttl, {}, everywhere);
+  });
+}
+
 // A member whose field may have been granted keeps it, and asks again with it when it is the first. The same holds
 // where memory is short. A member that has left meanwhile has released its field. A copy of the command may have run
 // since, so the field is released once more.
 std::vector<name::served_waiter> name::settle_party(const std::vector<owner_field>& party, const attempt& attempt) {
   std::vector<served_waiter> served;
   const auto& reply = attempt.reply;
-  if (party.empty() || (reply.failed && reply.failed->may_have_run)) return served;
+  if (party.empty()) return served;
+  if (reply.failed && reply.failed->may_have_run) {
+    give_back_leavers(party, line_->first().request.asked.ttl);
+    return served;
+  }
   const bool acquired = !reply.failed && reply.value.type == acquire_answer::kind::acquired;
   const std::size_t granted = acquired ? reply.value.served : 0;
   if_memory([&] {
@@ -412,7 +426,12 @@ std::shared_ptr<acquisition> name::take_out(acquisition& waiter, bool served) {
   auto leaver = line_->take_out(waiter);
   auto may_hold = first_asks().may_have_granted(waiter.seat.tries);
   // A command that was never written needs no release.
-  if (was_first && line_->rules.trying()) may_hold |= waiter.withdraw_attempt();
+  if (was_first && line_->rules.trying()) {
+    const auto written = waiter.withdraw_attempt();
+    const auto party = std::exchange(line_->party, {});
+    if (written != nowhere) give_back_leavers(party, waiter.request.asked.ttl);
+    may_hold |= written;
+  }
   act(line_->rules.left(seen(waiter), was_first, served, may_hold, conditions()), &waiter);
   return leaver;
 }

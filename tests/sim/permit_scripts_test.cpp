@@ -304,6 +304,11 @@ void check_door(const servers& all) {
     all.primary(acquire("0", {"1", "2", my1, my2}));
     CHECK(of.number({"EXISTS", door}) == 0);
   }
+  SECTION("is not closed by one that wants more than there are") {
+    make(all, state_named("all are out"));
+    all.primary(acquire("600", {"1", "4", my1, my2, my3, my4}));
+    CHECK(of.number({"EXISTS", door}) == 0);
+  }
   SECTION("keeps the others out until its waiter has its permits") {
     make(all, state_named("all are out"));
     all.primary(two_for_long);

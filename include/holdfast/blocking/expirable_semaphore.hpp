@@ -68,9 +68,9 @@ class HOLDFAST_EXPORT expirable_semaphore {
     return detail::try_until(when, [this](milliseconds wait) { return try_acquire_within(wait); });
   }
 
-  /// Gives back the `n` newest permits of this object, from any thread. Waits for the answers of Redis, at most a
-  /// command timeout each. A failure goes to the observer, as that of lockable::unlock(). If the object has fewer, it
-  /// gives all back and throws not_held. n: 0 or more, else invalid_argument.
+  /// Gives back `n` permits of this object, from any thread: those that are lost first, then the newest. Waits for the
+  /// answers of Redis, at most a command timeout each. A failure goes to the observer, as that of lockable::unlock().
+  /// If the object has fewer, it gives all back and throws not_held. n: 0 or more, else invalid_argument.
   void release(std::ptrdiff_t n = 1);
 
   // As the functions of holdfast::expirable_semaphore, but they wait for the answer. They also throw as acquire().

@@ -76,7 +76,8 @@ if granted > 0 then
     return set
   end
   news = door == first and redis.pcall('del', KEYS[3]) == 1 or news
-elseif shut < 0 and doors > 0 and tonumber(ARGV[7]) > 1 then
+elseif shut < 0 and doors > 0 and tonumber(ARGV[7]) > 1
+    and left + redis.call('zcard', KEYS[2]) >= tonumber(ARGV[7]) then
   redis.call('set', KEYS[3], first, 'px', ARGV[3])
 end
 if news and left > 0 then

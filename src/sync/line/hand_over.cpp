@@ -22,7 +22,7 @@ void hand_over::share(const environment& env, const kind& of) noexcept {
   HOLDFAST_ASSERT(!state_);
   if (!env.settings.turns) return;
   // Turns are fairness and not safety, so a name without memory for them works on without.
-  state_.reset(new (std::nothrow) state(env.alarms, handoff_window(env.now(), of.polls.first)));
+  state_.reset(new (std::nothrow) state(env.alarms, handoff_window(env.now(), of.polls.first, !of.bars)));
 }
 
 void hand_over::granted(time_point now) noexcept {

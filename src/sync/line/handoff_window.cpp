@@ -41,7 +41,7 @@ void handoff_window::release_begins(time_point now, const stint& turn) noexcept 
   ++releasing_;
   ended_ = turn;
   // The answer decides. Until then a new waiter must not be faster than the clients that the release notifies.
-  cool_down_until_ = now + longest;
+  cool_down(now, longest);
 }
 
 // The message and the answer come by two connections, in either order. hear() may have seen the message already.
@@ -60,14 +60,14 @@ void handoff_window::release_ends(time_point now, std::uint64_t subscribers, own
   owed_ = {};
   // Without other subscribers only clients that poll may want the lock.
   if (others == 0) {
-    cool_down_until_ = now + cool_down_of_opening(now);
+    cool_down(now, cool_down_of_opening(now));
   } else if (beside_barging()) {
     const duration all_turns = others * std::min<duration>(turn, longest_owed / others);
     owed_ = all_turns - std::min(all_turns, credit_);
-    cool_down_until_ = now + std::min(owed_, longest_silence());
+    cool_down(now, std::min(owed_, longest_silence()));
   } else {
-    cool_down_until_ =
-        now + std::min<duration>(first_cool_down + others_ * slack * std::clamp(interval_, quickest, slowest), longest);
+    cool_down(
+        now, std::min<duration>(first_cool_down + others_ * slack * std::clamp(interval_, quickest, slowest), longest));
   }
   // A lingering line without a cool-down has no subscription any more. The next message is then another client's.
   const bool hears = own == own_notification::heard || cool_down_until_ > now;
@@ -75,6 +75,13 @@ void handoff_window::release_ends(time_point now, std::uint64_t subscribers, own
   if (!notified_itself || !hears || heard_already) return;
   ++own_notifications_;
   own_notification_until_ = now + longest;
+}
+
+// Where this client has several claims, they end one after another. None of them prolongs a cool-down that goes on:
+// with frequent releases it would not end, and the waiters would not see free permits.
+void handoff_window::cool_down(time_point now, duration pause) noexcept {
+  const bool goes_on = several_ && cool_down_until_ > now;
+  cool_down_until_ = goes_on ? std::min(cool_down_until_, now + pause) : now + pause;
 }
 
 handoff_window::duration handoff_window::longest_silence() const noexcept {

@@ -55,9 +55,11 @@ class handoff_window {
   static constexpr duration poller_assumed_for = std::chrono::seconds(1),
                             opening_interval = std::chrono::milliseconds(250);
 
-  /// `between_looks`: the pause of clients that poll and do not subscribe. Zero: this kind has none.
-  handoff_window(time_point now, duration between_looks) noexcept
-      : between_looks_(between_looks), ended_{now}, next_opening_(first_opening(now, between_looks)) {}
+  /// `between_looks`: the pause of clients that poll and do not subscribe. Zero: this kind has none. `several`: this
+  /// client may have several claims of the name at once.
+  handoff_window(time_point now, duration between_looks, bool several = false) noexcept
+      : between_looks_(between_looks), several_(several), ended_{now},
+        next_opening_(first_opening(now, between_looks)) {}
 
   /// Redis has granted the lock.
   void begin(time_point now) noexcept;
@@ -85,11 +87,13 @@ class handoff_window {
   bool beside_barging() const noexcept { return turns_beside_ > 0; }
   static time_point first_opening(time_point now, duration between_looks) noexcept;
   duration cool_down_of_opening(time_point now) noexcept;
+  void cool_down(time_point now, duration pause) noexcept;
   duration longest_silence() const noexcept;
   time_point nearly_over() const noexcept;  // the hold since the last release
   time_point paid_at() const noexcept { return last_release_ + owed_; }
 
   const duration between_looks_;
+  const bool several_;
   stint ended_;  // the turn whose release began last
   time_point cool_down_until_{}, own_notification_until_{};
   time_point last_release_{};                                  // of this client, or by a message

@@ -73,7 +73,7 @@ TEST_CASE(
   CHECK(read(0, 1500).value.holder_ttl == 1500ms);
   CHECK(read(0, 922'337'203'685'477).value.holder_ttl == 24h);
   CHECK(read(0, -1).value.type == kind::busy);
-  CHECK_FALSE(read(0, -1).value.holder_ttl);
+  CHECK(read(0, -1).value.holder_ttl == 24h);  // nothing ends by itself
   CHECK(read(-1, 600).value.holder_ttl == 600ms);
   for (const auto& [state, number] : {std::pair(2, 0), std::pair(-2, 0), std::pair(-1, -1), std::pair(0, -2)})
     CHECK(read(state, number).failed->code == errc::protocol_error);

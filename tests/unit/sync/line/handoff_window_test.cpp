@@ -439,3 +439,21 @@ TEST_CASE("beside clients that look now and then the lock is left for as long as
     CHECK(window.cool_down_until() == now + 600ms + 2ms + 600us);
   }
 }
+
+TEST_CASE("a cool-down is not prolonged by the next release of a client that has several claims") {
+  using own = handoff_window::own_notification;
+  handoff_window window(time_point(), 0ns, true);
+  const time_point begin{1h};
+  const stint turn{begin, 0};
+  window.begin(begin);
+  window.release_begins(begin + 30ms, turn);
+  window.release_ends(begin + 31ms, 2, own::heard);
+  const auto end = window.cool_down_until();
+  CHECK(end > begin + 33ms);
+  window.release_begins(begin + 32ms, turn);
+  CHECK(window.cool_down_until() == end);
+  window.release_ends(begin + 33ms, 2, own::heard);
+  CHECK(window.cool_down_until() == end);
+  window.release_begins(end, turn);
+  CHECK(window.cool_down_until() > end);
+}

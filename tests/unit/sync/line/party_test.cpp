@@ -136,6 +136,35 @@ TEST_CASE_METHOD(party, "members stay in the line when the first leaves, and may
   CHECK(sent("permits_release") == 2);
 }
 
+TEST_CASE_METHOD(party, "a member that has left gives its field back once more if nobody hears the answer") {
+  const auto alone = want(), first = want(), second = want();
+  gives(1, 2);
+  second.cancel();
+  CHECK(sent("permits_release") == 1);
+  SECTION("the first leaves too") {
+    first.cancel();
+    CHECK(sent("permits_release") == 3);
+  }
+  SECTION("the answer is lost") {
+    fails(errc::unconfirmed);
+    CHECK(sent("permits_release") == 2);
+  }
+}
+
+TEST_CASE_METHOD(party, "a waiter that wants more than there are parks, and asks at a message") {
+  const auto asked = want(5);
+  answers(replies::integers({0, -1}));
+  const auto messages = detail::channel_of(*names);
+  server.acknowledge(messages);
+  run();
+  answers(replies::integers({0, -1}));
+  const auto questions = sent("permits_acquire");
+  CHECK(in_flight() == 0);
+  server.push(messages, "2");
+  run();
+  CHECK(sent("permits_acquire") == questions + 1);
+}
+
 TEST_CASE_METHOD(party, "a grant that comes too late for its first comes too late for the others") {
   const lock_options brief{.ttl = 200ms, .renew = true};
   const auto alone = want(), first = want(1, brief), second = want(1, brief);
