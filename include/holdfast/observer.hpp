@@ -84,7 +84,7 @@ enum class event_kind {
   notifications_degraded,  ///< a server or proxy has no SUBSCRIBE, or the ACL withholds PUBLISH. Waiters find a
                            ///< released lock by asking (poll_cap). Reported once for each connection, and once for
                            ///< PUBLISH. Field: detail (the server's words)
-  notes_degraded,          ///< the ACL withholds what config::notes needs; locks are not affected. Reported once.
+  notes_degraded,          ///< the ACL withholds a right of config::notes; locks are not affected. Reported once.
                            ///< Field: detail (the server's words)
 
   // For a client that follows Sentinel or a cluster.

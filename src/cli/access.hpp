@@ -36,7 +36,7 @@ std::string without_secrets(std::string text, const std::vector<std::string>& ar
 struct lock_options_given {
   std::string name;
   bool fenced = false, simple = false, red = false;
-  unsigned permits = 0;  // of an expirable_semaphore, of which one is taken; 0: a lock
+  unsigned permits = 0;  // the size of an expirable_semaphore; one permit is taken. 0: a lock
 };
 /// The lock, or one permit of the semaphore. Throws usage_error if the kinds contradict each other or the URLs.
 mutex mutex_of(const client& client, const lock_options_given& wanted, const config& settings);

@@ -205,7 +205,7 @@ bool child_process::we_have_terminal() const noexcept {
   return terminal_ >= 0 && ::tcgetpgrp(terminal_) == ::getpgrp();
 }
 
-/// A group of which nobody lives is one that the command has made.
+/// A group without a living process was made by the command.
 bool child_process::command_has_terminal() const noexcept {
   const auto group = ::tcgetpgrp(terminal_);
   return group == id_ || (group > 0 && ::kill(-group, 0) != 0 && errno == ESRCH);

@@ -15,7 +15,7 @@ struct help_section {
   std::string_view title;
   std::span<const help_line> lines;
 };
-/// What `holdfast --help` and the manual say of all subcommands.
+/// The sections of `holdfast --help` and of the manual about all subcommands.
 std::span<const help_section> help_sections() noexcept;
 
 /// The manual page and the completions, made of the options themselves: no text is written twice.

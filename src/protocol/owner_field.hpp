@@ -27,7 +27,7 @@ class uuid {
 /// The owner of a hold as Redis knows it: a client, and the number of the hold there. Numbers grow, so the fields of a
 /// client are in the order of their age. A field refers to its client's uuid, which lives in the client_state.
 ///
-/// A hold of several permits has an amount: as many numbers in a row, of which the field has the first.
+/// A hold of several permits has an amount: as many numbers in a row. The field has the first of them.
 ///
 /// Decision: an owner field is never used again. Redisson's field is client and thread, the same for each hold of the
 /// thread. Then a delayed release of one hold can end the next one. An unlock latch is needed as well, to tell a

@@ -198,6 +198,18 @@ void check_foreign_values(const servers& all) {
       all.primary(r.call);
       CHECK(contents(all.primary) == before);
     }
+  // Lua reads each of these as a number, and INCRBY refuses it. A script must not have given anything back by then.
+  const semaphore of{all.primary};
+  for (const auto* number : {"007", "10\n", "1e3", "5.0"})
+    for (const auto& r : rows) {
+      INFO(r.name << ", " << number);
+      make(all, state_named("mine"));
+      all.primary({"SET", counter, number});
+      const auto before = contents(all.primary);
+      all.primary(r.call);
+      CHECK(contents(all.primary) == before);
+      CHECK(of.out() == 1);
+    }
 }
 
 void check_second_copies(const servers& all) {
@@ -249,7 +261,7 @@ void check_ends(const servers& all) {
     CHECK(text_of(all.primary(named(rows, script).call)).starts_with("[1"));
     CHECK(of.ends(my1) > of.now() + ttl / 2);
   }
-  // One that is not whole is not prolonged.
+  // A hold with a missing permit is not prolonged.
   make(all, state_named("mine"));
   const auto end = soon();
   all.primary({"ZADD", permits, end, my1});

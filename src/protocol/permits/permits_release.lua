@@ -8,7 +8,7 @@
 -- A missing counter stays missing: the next acquire sets it.
 local counter = redis.call('get', KEYS[1])
 local left = tonumber(counter or 0)
-if counter and not string.find(counter, '^%-?%d+$') then
+if counter and (not left or string.format('%.0f', left) ~= counter) then
   return redis.error_reply('HOLDFAST no lock: a string that is no counter')
 end
 local opened = ARGV[4] and redis.call('get', KEYS[3]) == ARGV[3] and redis.pcall('del', KEYS[3]) == 1

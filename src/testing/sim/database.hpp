@@ -17,7 +17,7 @@ using arguments = std::vector<std::string>;
 /// Why a server will not do everything at present.
 enum class refusal { none, out_of_memory, disk_failed, no_replicas, replica, loading, busy };
 
-/// What commands work on.
+/// The data, the clock and the refusals that commands work on.
 struct database {
   keyspace keys;
   std::int64_t time_us = 0;  // TIME; keys.now() in microseconds

@@ -8,8 +8,8 @@
 
 namespace holdfast::test {
 
-/// A row of which one client may have several holds of a name, with the scripts of a plain lock. The test plays a
-/// server that grants them several times. A party has one waiter.
+/// A row that lets one client have several holds of a name, with the scripts of a plain lock. The test plays a server
+/// that grants them several times. A party has one waiter.
 inline detail::kind kind_of_several() {
   auto of = detail::plain_lock;
   of.name = "several";

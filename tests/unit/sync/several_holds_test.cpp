@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// A kind of which one client may have several holds of a name at once.
+// A kind that lets one client have several holds of a name at once.
 #include "unit/sync/engine_fixture.hpp"
 #include "unit/sync/kind_of_several.hpp"
 
