@@ -341,8 +341,9 @@ TEST_CASE_METHOD(fixture, "who waits for as long as it takes hears once that it 
     ++a->times;
     a->got = std::move(o);
   };
-  made->execute(low, plain_command(redis::make_command({"TEST", low}), {.timeout = 50ms, .waits_for_reply = true}, done,
-                                   [&](const redis::outcome& o) {
+  // Long enough for a slow machine to hear one refusal. Without one the command would be late for another reason.
+  made->execute(low, plain_command(redis::make_command({"TEST", low}), {.timeout = 500ms, .waits_for_reply = true},
+                                   done, [&](const redis::outcome& o) {
                                      ++late;
                                      CHECK(o.error == errc::unreachable);
                                    }));
