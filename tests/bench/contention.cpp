@@ -145,15 +145,24 @@ std::vector<scenario> contention_scenarios() {
       beside_redisson("beside-redisson-long", {.processes = 4, .turns = true, .redissons = 2, .hold = 50ms}, true, 12s),
       beside_redisson("beside-redisson-500ms", {.processes = 4, .turns = true, .redissons = 2, .hold = 500ms}, true,
                       60s),
-      beside_redisson("beside-redisson-threads", {.processes = 4, .turns = true, .redissons = 2, .threads = true},
+      beside_redisson("beside-redisson-threads-1", {.processes = 2, .turns = true, .redissons = 1, .threads = true},
+                      true),
+      beside_redisson("beside-redisson-threads-2", {.processes = 4, .turns = true, .redissons = 2, .threads = true},
+                      true),
+      beside_redisson("beside-redisson-threads-4", {.processes = 8, .turns = true, .redissons = 4, .threads = true},
                       true),
       beside_redisson("beside-redisson-race", {2, false, 1}, false)};
 }
 
-scenario redisson_scenario() {
-  auto s = beside_redisson("beside-redisson-jar", {.processes = 2, .turns = true, .redissons = 1, .jvm = true}, true);
-  s.missing = redisson_jvm::missing;
-  return s;
+std::vector<scenario> redisson_scenarios() {
+  std::vector<scenario> all;
+  for (const int each_side : {1, 2, 4}) {
+    all.push_back(beside_redisson("beside-redisson-jar-" + std::to_string(each_side),
+                                  {.processes = 2 * each_side, .turns = true, .redissons = each_side, .jvm = true},
+                                  true));
+    all.back().missing = redisson_jvm::missing;
+  }
+  return all;
 }
 
 }  // namespace holdfast::bench

@@ -180,16 +180,16 @@ contended run(crew who, std::chrono::milliseconds how_long) {
   load_scripts(server);
   test::raw_client admin(server);
   witness seen(who.processes);
-  std::optional<redisson_jvm> jvm;
-  if (who.jvm)
-    jvm.emplace(redisson_jvm::work{server.url(), contended_name, seen.path(), who.tasks(),
-                                   std::chrono::duration_cast<milliseconds>(who.hold),
-                                   std::chrono::duration_cast<milliseconds>(who.think)});
+  std::vector<std::unique_ptr<redisson_jvm>> jvms;
+  for (int i = 0; who.jvm && i < who.redissons; ++i)
+    jvms.push_back(std::make_unique<redisson_jvm>(redisson_jvm::work{
+        server.url(), contended_name, seen.path(), who.tasks(), std::chrono::duration_cast<milliseconds>(who.hold),
+        std::chrono::duration_cast<milliseconds>(who.think)}));
   const auto begin = clock::now() + get_ready;
   const shift when{begin, begin + how_long};
-  if (jvm) jvm->work_for(how_long, get_ready);
+  for (const auto& jvm : jvms) jvm->work_for(how_long, get_ready);
   std::vector<std::unique_ptr<child_run<tasks_result>>> all;
-  for (int i = who.jvm ? 1 : 0; i < who.processes; ++i)
+  for (int i = static_cast<int>(jvms.size()); i < who.processes; ++i)
     all.push_back(std::make_unique<child_run<tasks_result>>([&, i](const teller<tasks_result>& tell) {
       const contender each{when, who, i, seen};
       const auto work = i < who.redissons ? contending_redisson : who.threads ? contending_threads : contending_process;
@@ -211,7 +211,7 @@ contended run(crew who, std::chrono::milliseconds how_long) {
     longest_wait = std::max(longest_wait, r.longest_wait);
     if (counted++ >= who.redissons) own_wait = std::max(own_wait, r.longest_wait);
   };
-  if (jvm) count(jvm->result_until(when.end + plan::patience));
+  for (const auto& jvm : jvms) count(jvm->result_until(when.end + plan::patience));
   for (const auto& child : all) count(child->result_until(when.end + plan::patience));
   const auto trips = idle ? idle->result_until(when.end + plan::patience) : idle_trips();
   if (seen.overlaps()) throw std::runtime_error("two held the lock at once");

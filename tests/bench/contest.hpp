@@ -12,7 +12,7 @@ struct crew {
   int redissons = 0;  // of the processes: so many have Redisson's protocol, and all their tasks
   std::chrono::microseconds hold{1'000}, think{3'000};
   int all_tasks = 16;
-  bool jvm = false;      // the first of the redissons is Redisson itself
+  bool jvm = false;      // each of the redissons is Redisson itself
   bool threads = false;  // our tasks are threads
   int tasks() const { return all_tasks / processes; }
   /// They hold for no time, and do not think.

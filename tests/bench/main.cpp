@@ -23,7 +23,7 @@ std::vector<scenario> all_scenarios(bool redisson = false) {
        {pair_scenarios, client_cost_scenarios, observer_scenarios, burst_scenarios, contention_scenarios,
         waiting_scenarios, held_scenarios, distant_scenarios, cluster_scenarios, replica_scenarios})
     std::ranges::move(family(), std::back_inserter(all));
-  if (redisson) all.push_back(redisson_scenario());
+  if (redisson) std::ranges::move(redisson_scenarios(), std::back_inserter(all));
   return all;
 }
 
@@ -42,7 +42,7 @@ void print_usage() {
       "  --json       only the JSON lines, one for each bound\n"
       "  --quick      a hundredth of everything, once: shows that it works, measures nothing\n"
       "  --sweep      in place of all that: what docs/benchmarks.md draws, as JSON lines\n"
-      "  --redisson   also beside-redisson-jar: Redisson itself, fetched with Maven, in a JVM (Java 17)\n"
+      "  --redisson   also beside-redisson-jar-*: Redisson itself, fetched with Maven, in a JVM (Java 17)\n"
       "Skipped where what they need is missing: baseline-c1 (redis-benchmark), pair-client/instructions (valgrind),\n"
       "held-10k/redlock (node, and npm to fetch it).\n"
       "Exit status 0: every bound is kept; %d: not every one.\nScenarios:",

@@ -86,6 +86,6 @@ std::vector<scenario> distant_scenarios();
 std::vector<scenario> cluster_scenarios();
 std::vector<scenario> replica_scenarios();
 /// With Redisson itself, which has to be fetched.
-scenario redisson_scenario();
+std::vector<scenario> redisson_scenarios();
 
 }  // namespace holdfast::bench
