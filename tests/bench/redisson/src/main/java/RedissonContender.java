@@ -23,7 +23,7 @@ import org.redisson.config.Config;
  * nanoseconds and how often each thread has had the lock.
  */
 public final class RedissonContender {
-  private static final int WARM_UP = 2_000;
+  private static final int WARM_UP = 6_000;
 
   private record Tally(long acquired, long longestWait) {}
 
@@ -55,23 +55,21 @@ public final class RedissonContender {
   }
 
   private final ExecutorService threads;
-  private final int count, hold, think;
+  private final int count;
   private final Witness seen;
 
-  private RedissonContender(int count, int hold, int think, Witness seen) {
+  private RedissonContender(int count, Witness seen) {
     this.threads = Executors.newFixedThreadPool(count);
     this.count = count;
-    this.hold = hold;
-    this.think = think;
     this.seen = seen;
   }
 
-  private String shift(RLock lock, int beginsIn, int lasts) throws Exception {
+  private String shift(RLock lock, int beginsIn, int lasts, int hold, int think) throws Exception {
     final long begin = System.nanoTime() + beginsIn * 1_000_000L;
     final long end = begin + lasts * 1_000_000L;
     long longestWait = 0;
     final var acquired = new StringBuilder();
-    final Callable<Tally> one = () -> contend(lock, begin, end);
+    final Callable<Tally> one = () -> contend(lock, begin, end, hold, think);
     for (var each : threads.invokeAll(Collections.nCopies(count, one))) {
       longestWait = Math.max(longestWait, each.get().longestWait);
       acquired.append(' ').append(each.get().acquired);
@@ -79,7 +77,8 @@ public final class RedissonContender {
     return longestWait + acquired.toString();
   }
 
-  private Tally contend(RLock lock, long begin, long end) throws InterruptedException {
+  private Tally contend(RLock lock, long begin, long end, int hold, int think)
+      throws InterruptedException {
     long acquired = 0, longestWait = 0;
     Thread.sleep(Math.max(0, begin - System.nanoTime()) / 1_000_000);
     for (long asked; (asked = System.nanoTime()) - end < 0; ++acquired) {
@@ -103,12 +102,12 @@ public final class RedissonContender {
   /** URL, name of the lock, file of the witness; how many threads, milliseconds to hold and to think. */
   public static void main(String[] args) throws Exception {
     final var redisson = connect(args[0]);
-    final var all = new RedissonContender(
-        Integer.parseInt(args[3]), Integer.parseInt(args[4]), Integer.parseInt(args[5]), new Witness(Path.of(args[2])));
-    all.shift(redisson.getLock(args[1] + ":warm-up"), 0, WARM_UP);
+    final var all = new RedissonContender(Integer.parseInt(args[3]), new Witness(Path.of(args[2])));
+    all.shift(redisson.getLock(args[1] + ":warm-up"), 0, WARM_UP, 0, 0);  // as often as it can: the compiler counts
     System.out.println("ready");
     final var told = new Scanner(System.in);
-    System.out.println(all.shift(redisson.getLock(args[1]), told.nextInt(), told.nextInt()));
+    System.out.println(all.shift(
+        redisson.getLock(args[1]), told.nextInt(), told.nextInt(), Integer.parseInt(args[4]), Integer.parseInt(args[5])));
     System.exit(0);
   }
 }
