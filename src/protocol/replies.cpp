@@ -24,7 +24,10 @@ constexpr std::size_t longest_count = 19;
 /// The server's words are quoted behind our explanation.
 constexpr std::size_t longest_words = 200;
 
-constexpr auto *no_lock = "its key is no lock", *no_counter = "the counter of its fencing tokens is no number";
+constexpr auto *no_lock = "its key is no lock", *no_counter = "the counter of its fencing tokens is no number",
+               *shared_name =
+                   "another kind of lock, or data, has this name. A mutex is a hash. A simple_mutex, a SET NX "
+                   "lock and the counter of a semaphore are strings. Give each kind its own names: ";
 
 template <class T>
 answer<T> unexpected(const reply& reply) {
@@ -290,12 +293,11 @@ failure classify(std::string_view text) {
   constexpr std::string_view generic = "ERR ";
   const auto words = text.substr(text.starts_with(generic) ? generic.size() : 0);
   // The error replies of our own scripts.
-  for (const std::string_view begins : {"HOLDFAST no lock", "HOLDFAST invalid token", "HOLDFAST corrupt count"})
+  for (const std::string_view begins : {"HOLDFAST invalid token", "HOLDFAST corrupt count"})
     if (words.starts_with(begins)) return redis::classify(text, errc::corrupt_lock);
-  auto why = redis::classify(text, errc::server_refused);
-  if (why.code == errc::corrupt_lock)  // WRONGTYPE
-    why.detail = "another type is there: a mutex has a hash, a simple_mutex or a SET NX lock a string: " +
-                 escaped(text, longest_words);
+  const bool is_shared = words.starts_with("HOLDFAST no lock");
+  auto why = redis::classify(text, is_shared ? errc::corrupt_lock : errc::server_refused);
+  if (why.code == errc::corrupt_lock) why.detail = shared_name + escaped(text, longest_words);  // or WRONGTYPE
   return why;
 }
 

@@ -210,21 +210,40 @@ TEST_CASE_METHOD(semaphore_world, "numbers outside their range are refused befor
 }
 
 TEST_CASE_METHOD(semaphore_world, "a name that another kind uses is refused or busy, and stays as it is") {
-  SECTION("a mutex") {
-    auto theirs = run(first.mutex("s").lock());
-    CHECK(code_of(of(second).try_acquire()) == errc::corrupt_lock);
-    CHECK(theirs.held());
+  const auto refused = [&](auto call) {
+    CHECK(code_of(call()) == errc::corrupt_lock);
+    const auto text = text_of_failure([&] { (void)run(call()); });
+    CAPTURE(text);
+    CHECK(text.find("lock 's'") != text.npos);
+    CHECK(text.find("Give each kind its own names") != text.npos);
+  };
+  const auto refused_to_permits = [&](const mutex& lock) {
+    auto theirs = run(lock.lock());
+    const auto before = eye("DUMP", "s").to_string();
+    const auto pool = of(second);
+    refused([&] { return pool.acquire(2); });
+    refused([&] { return pool.try_acquire(); });
+    refused([&] { return pool.available(); });
+    refused([&] { return pool.set_permits(2); });
+    refused([&] { return pool.force_release(); });
+    CHECK(eye("DUMP", "s").to_string() == before);
+    CHECK(out() == 0);
+    CHECK_FALSE(door_is_closed());
+    run(theirs.renew());
     run(theirs.unlock());
-  }
-  SECTION("a simple_mutex") {
-    auto theirs = run(first.simple_mutex("s").lock());
-    CHECK(code_of(of(second).try_acquire()) == errc::corrupt_lock);
-    run(theirs.unlock());
-  }
+  };
+  SECTION("a mutex") { refused_to_permits(first.mutex("s")); }
+  SECTION("a fenced_mutex") { refused_to_permits(first.fenced_mutex("s")); }
+  SECTION("a simple_mutex") { refused_to_permits(first.simple_mutex("s")); }
   SECTION("a semaphore's counter is no lock") {
     auto ours = run(of(first).acquire());
-    CHECK(code_of(second.mutex("s").try_lock()) == errc::corrupt_lock);
-    CHECK(code_of(second.simple_mutex("s").try_lock()) == errc::corrupt_lock);
+    for (const mutex& lock : {second.mutex("s"), mutex(second.fenced_mutex("s")), mutex(second.simple_mutex("s"))})
+      CHECK(code_of(lock.try_lock()) == errc::corrupt_lock);
+    for (const mutex& lock : {second.mutex("s"), mutex(second.fenced_mutex("s"))})
+      refused([&] { return lock.try_lock(); });
+    for (const mutex& lock : {second.mutex("s"), mutex(second.simple_mutex("s"))})
+      refused([&] { return lock.force_unlock(); });
+    run(ours.renew());
     CHECK(ours.held());
     CHECK(sum() == total);
   }

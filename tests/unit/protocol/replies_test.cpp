@@ -314,12 +314,13 @@ TEST_CASE("a text that answers a release says that it has released, and why it t
   CHECK_FALSE(detail::withheld_message({.error = errc::unconfirmed, .reply = {}}));
 }
 
-TEST_CASE("a key of another type is told by what may be there") {
-  const auto why = classify("WRONGTYPE Operation against a key holding the wrong kind of value");
-  CHECK(why.detail ==
-        "another type is there: a mutex has a hash, a simple_mutex or a SET NX lock a string: WRONGTYPE Operation "
-        "against a key holding the wrong kind of value");
-  CHECK(classify("HOLDFAST no lock").detail == "HOLDFAST no lock");
+TEST_CASE("a name that another kind has is told with the advice to use another one") {
+  for (const std::string text : {"WRONGTYPE Operation against a key holding the wrong kind of value",
+                                 "HOLDFAST no lock: a string that is no counter"})
+    CHECK(classify(text).detail ==
+          "another kind of lock, or data, has this name. A mutex is a hash. A simple_mutex, a SET NX lock and the "
+          "counter of a semaphore are strings. Give each kind its own names: " +
+              text);
 }
 
 TEST_CASE("an error that a script wrapped is read where it begins") {
