@@ -72,12 +72,18 @@ std::string without_secrets(std::string text, const std::vector<std::string>& ar
   return text;
 }
 
-mutex mutex_of(const client& client, const lock_options_given& wanted, const config& settings) {
+void check(const lock_options_given& wanted, const config& settings) {
   if (wanted.fenced && (wanted.simple || wanted.red || of_several(settings)))
     throw usage_error("--fenced goes with neither --simple nor --red");
   if (wanted.permits > 0 && (wanted.fenced || wanted.simple || wanted.red || of_several(settings)))
     throw usage_error("--permits goes with no other kind, and with one server");
+  if (wanted.take > 0 && wanted.permits == 0) throw usage_error("--take goes with --permits");
+  if (wanted.take > wanted.permits) throw usage_error("--take is at most the number of --permits");
   if (wanted.red && !of_several(settings)) throw usage_error("--red needs an odd number of --url, from 3 to 9");
+}
+
+mutex mutex_of(const client& client, const lock_options_given& wanted, const config& settings) {
+  check(wanted, settings);
   if (of_several(settings))
     return client.red_lock(wanted.name, wanted.simple ? reentrancy::not_reentrant : reentrancy::reentrant);
   if (wanted.permits > 0) return client.expirable_semaphore(wanted.name, wanted.permits).as_mutex();

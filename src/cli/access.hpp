@@ -36,9 +36,12 @@ std::string without_secrets(std::string text, const std::vector<std::string>& ar
 struct lock_options_given {
   std::string name;
   bool fenced = false, simple = false, red = false;
-  unsigned permits = 0;  // the size of an expirable_semaphore; one permit is taken. 0: a lock
+  unsigned permits = 0;  // the size of an expirable_semaphore. 0: a lock
+  unsigned take = 0;     // permits that are taken at once. 0: not given, one
 };
-/// The lock, or one permit of the semaphore. Throws usage_error if the kinds contradict each other or the URLs.
+/// Throws usage_error if the kinds contradict each other, the URLs or the number of permits.
+void check(const lock_options_given& wanted, const config& settings);
+/// The lock, or one permit of the semaphore. Checks first.
 mutex mutex_of(const client& client, const lock_options_given& wanted, const config& settings);
 /// "mutex", "fenced_mutex", "simple_mutex", "red_lock" or "expirable_semaphore".
 const char* kind_of(const lock_options_given& wanted, const config& settings);

@@ -17,7 +17,20 @@ struct attempt {
   std::exception_ptr failure{};
 };
 
-asio::awaitable<std::optional<lease>> take(mutex lock, acquire_options options, config settings) {
+/// Several permits under the names of a mutex.
+struct several_permits {
+  asio::awaitable<lease> lock(lock_options terms) const { return of.acquire(amount, terms); }
+  asio::awaitable<std::optional<lease>> try_lock(lock_options terms) const { return of.try_acquire(amount, terms); }
+  asio::awaitable<std::optional<lease>> try_lock_for(milliseconds wait, lock_options terms) const {
+    return of.try_acquire_for(wait, amount, terms);
+  }
+
+  expirable_semaphore of;
+  unsigned amount;
+};
+
+template <class Lock>
+asio::awaitable<std::optional<lease>> take(Lock lock, acquire_options options, config settings) {
   lock_options terms;
   terms.ttl = options.ttl;
   terms.renew = true;
@@ -31,7 +44,8 @@ asio::awaitable<std::optional<lease>> take(mutex lock, acquire_options options, 
 }
 
 /// Never throws: `||` waits on while the other side has not ended.
-asio::awaitable<attempt> try_to_take(mutex lock, acquire_options options, config settings) {
+template <class Lock>
+asio::awaitable<attempt> try_to_take(Lock lock, acquire_options options, config settings) {
   attempt made;
   try {
     made.held = co_await take(std::move(lock), std::move(options), std::move(settings));
@@ -61,10 +75,15 @@ void job_signals::include(int number) {
   if (present.sa_handler != SIG_IGN) add(number);
 }
 
-asio::awaitable<acquisition> acquire(mutex lock, acquire_options options, const config& settings,
+asio::awaitable<acquisition> acquire(const client& redis, acquire_options options, const config& settings,
                                      asio::signal_set& signals) {
   using namespace asio::experimental::awaitable_operators;
-  auto taken = try_to_take(std::move(lock), std::move(options), settings);
+  const auto wanted = options.lock;
+  check(wanted, settings);
+  auto taken = wanted.take > 1
+                   ? try_to_take(several_permits{redis.expirable_semaphore(wanted.name, wanted.permits), wanted.take},
+                                 std::move(options), settings)
+                   : try_to_take(mutex_of(redis, wanted, settings), std::move(options), settings);
   auto first = co_await (std::move(taken) || signals.async_wait(asio::use_awaitable));
   if (const auto* number = std::get_if<int>(&first)) co_return acquisition{std::nullopt, *number};
   auto& made = std::get<attempt>(first);

@@ -57,7 +57,7 @@ struct acquisition {
 /// Decision: the first attempt is a try_lock(), also without a limit. A Redis that cannot be reached then ends the
 /// command, as cron and systemd expect. Later outages are waited for.
 /// Throws holdfast::error.
-asio::awaitable<acquisition> acquire(mutex lock, acquire_options options, const config& settings,
+asio::awaitable<acquisition> acquire(const client& redis, acquire_options options, const config& settings,
                                      asio::signal_set& signals);
 
 }  // namespace holdfast::cli

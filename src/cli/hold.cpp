@@ -62,7 +62,7 @@ asio::awaitable<int> hold(hold_options options) {
   client redis(executor, settings);
   std::signal(SIGPIPE, SIG_IGN);  // a reader that is gone must not leave the key until its TTL ends
   job_signals signals(executor);
-  auto made = co_await acquire(mutex_of(redis, options.acquire.lock, settings), options.acquire, settings, signals);
+  auto made = co_await acquire(redis, options.acquire, settings, signals);
   int status = done;
   if (made.held) {
     report(options, "held", *made.held);

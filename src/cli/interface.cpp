@@ -60,17 +60,19 @@ void add_access(CLI::App& command, access_options& access) {
   command.add_flag("--json", access.json, "one JSON object a line, described by docs/cli.schema.json");
 }
 
-void add_lock(CLI::App& command, lock_options_given& lock, bool can_be_fenced) {
+void add_lock(CLI::App& command, lock_options_given& lock, bool is_taken) {
   command.add_option("name", lock.name, "name of the lock")->required()->type_name("NAME");
-  if (can_be_fenced) {
-    command.add_flag("--fenced", lock.fenced, "a fenced_mutex: the holder gets a token");
-    command
-        .add_option("--permits", lock.permits,
-                    "one permit of an expirable_semaphore: at most K hold the name at once. K counts where nobody has "
-                    "set the number")
-        ->type_name("K")
-        ->check(CLI::Range(1U, 2'147'483'647U));
-  }
+  if (is_taken) command.add_flag("--fenced", lock.fenced, "a fenced_mutex: the holder gets a token");
+  command
+      .add_option("--permits", lock.permits,
+                  "an expirable_semaphore: at most K permits of the name are out at once. K counts where nobody has "
+                  "set the number")
+      ->type_name("K")
+      ->check(CLI::Range(1U, 2'147'483'647U));
+  if (is_taken)
+    command.add_option("--take", lock.take, "permits that are taken at once, 1 to 100, at most K. Default: 1")
+        ->type_name("N")
+        ->check(CLI::Range(1U, expirable_semaphore::most_at_once));
   command.add_flag("--simple", lock.simple, "a simple_mutex: one string key, as other languages have it");
   command.add_flag("--red", lock.red, "a red_lock, granted by a majority of the --url given");
 }
@@ -161,11 +163,12 @@ void interface::add_locks() {
       "The holder learns of it when it renews, within a third of its TTL. Until then both may work: stop its process "
       "first if that would do harm. A command under holdfast run is ended then. A key that holds other data is "
       "refused, "
-      "and a string of another program without --simple.");
+      "and a string of another program without --simple. Of a semaphore all permits that are out come back.");
 }
 
 void interface::add_views() {
-  auto* command = add("list", "List the locks that are held", [this] { return list(list_); });
+  auto* command =
+      add("list", "List the locks that are held, and the semaphores with permits out", [this] { return list(list_); });
   add_access(*command, list_.access);
   command->add_option("pattern", list_.pattern, "names, with * ? [ab] as SCAN has them. Default: all")
       ->type_name("PATTERN");
@@ -173,7 +176,8 @@ void interface::add_views() {
                     "also strings with a TTL that other programs wrote: locks of other libraries, and data");
   command->footer("For the columns: holdfast inspect --help.");
 
-  command = add("inspect", "Show one lock: holder, process, count, since when, TTL, token, waiters, note",
+  command = add("inspect",
+                "Show one lock: holder, process, count, since when, TTL, token, waiters, note; or a semaphore: permits",
                 [this] { return inspect(inspect_); });
   add_access(*command, inspect_.access);
   command->add_option("name", inspect_.name, "name of the lock")->required()->type_name("NAME");
@@ -182,7 +186,9 @@ void interface::add_views() {
       "stopped "
       "or cut off one the TTL falls, and the lock ends with it. TTL none: it never ends, and lock() throws "
       "corrupt_lock. "
-      "The process is that of the client, of holdfast itself under holdfast run; - if it is not known.");
+      "The process is that of the client, of holdfast itself under holdfast run; - if it is not known. Of a semaphore "
+      "the first 100 permits to end are shown, with the begin of their client's id: a permit of a dead client comes "
+      "back when its TTL ends.");
 }
 
 void interface::add_care() {

@@ -8,6 +8,12 @@
 #include "cli/server/lock_reader.hpp"
 
 namespace holdfast::cli {
+namespace {
+
+constexpr const char* counter_text =
+    " with a number. A semaphore without permits out, an RSemaphore and a counter look alike";
+
+}  // namespace
 
 asio::awaitable<int> list(list_options options) {
   const auto settings = detail::resolve(config_of(options.access));
@@ -17,7 +23,7 @@ asio::awaitable<int> list(list_options options) {
   const bool as_json = options.access.json;
   if (!as_json) print(painted(colour::faint, line_of_titles()));
   const lock_reader::finder found = [as_json](const lock_facts& lock) {
-    as_json ? print(json_of(lock)) : print(line_of(lock));
+    as_json ? print(json_of(lock)) : print(lines_of(lock));
   };
   co_await reader->scan(options.pattern, found);
   co_return done;
@@ -41,11 +47,11 @@ asio::awaitable<int> inspect(inspect_options options) {
     line["type"] = key.type;
     print(line);
   } else if (key.lock) {
-    print(lines_of(*key.lock));
+    print(paragraph_of(*key.lock));
   } else if (is_free) {
     print(shown(options.name) + " is free");
   } else {
-    print(shown(options.name) + " is no lock: a " + shown(key.type));
+    print(shown(options.name) + " is no lock: a " + shown(key.type) + (key.counter ? counter_text : ""));
   }
   co_return key.lock || is_free ? done : no_lock;
 }

@@ -7,6 +7,9 @@
 #include <initializer_list>
 #include <string_view>
 #include <utility>
+#include <vector>
+
+#include <boost/json/array.hpp>
 
 #include "cli/output.hpp"
 
@@ -63,25 +66,47 @@ std::string line_of_titles() {
   return row({"NAME", "KIND", "COUNT", "TTL", "WAITERS", "TOKEN", "SINCE", "PROCESS", "HOLDER", "NOTE"});
 }
 
-std::string line_of(const lock_facts& lock) {
-  return row({shown(lock.name), kind_text(lock), std::to_string(lock.count), duration_text(lock.ttl),
-              number_or_dash(lock.waiters), number_or_dash(lock.token), since_text(lock.since),
-              process_text(lock.process), shown(lock.holder), lock.note ? shown(*lock.note) : "-"});
+std::string permits_text(const permit_facts& permits) {
+  const auto out = std::to_string(permits.out) + " out";
+  if (!permits.left) return out + ", the counter is missing: the next acquire makes it";
+  return std::to_string(permits.out + *permits.left) + " permits, " + out + ", " + std::to_string(*permits.left) +
+         " left";
 }
 
 std::string lines_of(const lock_facts& lock) {
-  const std::pair<const char*, std::string> lines[] = {
-      {"name     ", shown(lock.name)},
-      {"kind     ", kind_text(lock)},
-      {"holder   ", shown(lock.holder)},
-      {"process  ", process_text(lock.process)},
-      {"count    ", std::to_string(lock.count)},
-      {"since    ", since_text(lock.since)},
-      {"ttl      ", duration_text(lock.ttl)},
-      {"token    ", number_or_dash(lock.token)},
-      {"waiters  ", number_or_dash(lock.waiters)},
-      {"note     ", lock.note ? shown(*lock.note) : "-"},
-  };
+  if (!lock.permits)
+    return row({shown(lock.name), kind_text(lock), std::to_string(lock.count), duration_text(lock.first().ttl),
+                number_or_dash(lock.waiters), number_or_dash(lock.token), since_text(lock.since),
+                process_text(lock.first().process), shown(lock.first().holder), lock.note ? shown(*lock.note) : "-"});
+  auto lines = row({shown(lock.name), lock.kind, std::to_string(lock.count), duration_text(lock.first().ttl),
+                    number_or_dash(lock.waiters), "-", "-", "-", "-", permits_text(*lock.permits)});
+  for (const auto& permit : lock.holds)
+    lines += '\n' + row({shown(lock.name), "permit", "1", duration_text(permit.ttl), "-", "-", "-",
+                         process_text(permit.process), shown(permit.holder), "-"});
+  return lines;
+}
+
+std::string paragraph_of(const lock_facts& lock) {
+  std::vector<std::pair<const char*, std::string>> lines{{"name     ", shown(lock.name)},
+                                                         {"kind     ", kind_text(lock)}};
+  if (lock.permits) {
+    lines.emplace_back("permits  ", permits_text(*lock.permits));
+    lines.emplace_back("waiters  ", number_or_dash(lock.waiters));
+    for (const auto& permit : lock.holds)
+      lines.emplace_back("permit   ", shown(permit.holder) + ", ttl " + duration_text(permit.ttl) + ", process " +
+                                          process_text(permit.process));
+    if (const auto more = hidden_permits(lock); more > 0)
+      lines.emplace_back("         ", "and " + std::to_string(more) + " more, which end later");
+  } else {
+    lines.insert(lines.end(), {{"holder   ", shown(lock.first().holder)},
+                               {"process  ", process_text(lock.first().process)},
+                               {"count    ", std::to_string(lock.count)},
+                               {"since    ", since_text(lock.since)},
+                               {"ttl      ", duration_text(lock.first().ttl)},
+                               {"token    ", number_or_dash(lock.token)},
+                               {"waiters  ", number_or_dash(lock.waiters)},
+                               {"note     ", lock.note ? shown(*lock.note) : "-"}});
+  }
   std::string text;
   for (const auto& [title, value] : lines) {
     if (!text.empty()) text += '\n';
@@ -90,21 +115,50 @@ std::string lines_of(const lock_facts& lock) {
   return text;
 }
 
+long long hidden_permits(const lock_facts& semaphore) {
+  return semaphore.permits->out - static_cast<long long>(semaphore.holds.size());
+}
+
+void put_hold(json::object& into, const hold_facts& hold) {
+  put_bytes(into, "holder", hold.holder);
+  into["process"] = nullptr;
+  if (hold.process) {
+    json::object process;
+    put_bytes(process, "pid", hold.process->pid);
+    put_bytes(process, "host", hold.process->host);
+    put_bytes(process, "client", hold.process->client);
+    into["process"] = std::move(process);
+  }
+  put_if(into, "ttl_ms", hold.ttl < 0 ? std::nullopt : std::optional(hold.ttl));
+}
+
+json::object json_of(const permit_facts& permits, const std::vector<hold_facts>& holds) {
+  json::object object;
+  put_if(object, "total", permits.left ? std::optional(permits.out + *permits.left) : std::nullopt);
+  object["out"] = permits.out;
+  put_if(object, "left", permits.left);
+  json::array held;
+  for (const auto& hold : holds) {
+    json::object permit;
+    put_hold(permit, hold);
+    held.push_back(std::move(permit));
+  }
+  object["held"] = std::move(held);
+  return object;
+}
+
 json::object json_of(const lock_facts& lock) {
   json::object object;
   put_bytes(object, "name", lock.name);
   object["kind"] = lock.kind;
-  put_bytes(object, "holder", lock.holder);
-  object["process"] = nullptr;
-  if (lock.process) {
-    json::object process;
-    put_bytes(process, "pid", lock.process->pid);
-    put_bytes(process, "host", lock.process->host);
-    put_bytes(process, "client", lock.process->client);
-    object["process"] = std::move(process);
+  put_hold(object, lock.first());
+  object["permits"] = nullptr;
+  if (lock.permits) {
+    object["holder"] = nullptr;
+    object["process"] = nullptr;
+    object["permits"] = json_of(*lock.permits, lock.holds);
   }
   object["count"] = lock.count;
-  put_if(object, "ttl_ms", lock.ttl < 0 ? std::nullopt : std::optional(lock.ttl));
   put_if(object, "token", lock.token);
   put_if(object, "waiters", lock.waiters);
   put_if(object, "since_ms", lock.since);

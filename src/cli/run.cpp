@@ -155,7 +155,7 @@ asio::awaitable<int> run(run_options options) {
   const auto settings = config_of(options.acquire);
   client redis(executor, settings);
   job_signals signals(executor);
-  auto made = co_await acquire(mutex_of(redis, options.acquire.lock, settings), options.acquire, settings, signals);
+  auto made = co_await acquire(redis, options.acquire, settings, signals);
   int status = busy;
   if (made.held)
     status = co_await run_under(options, settings, std::move(*made.held), signals);

@@ -23,7 +23,7 @@
 
 /// Decision: messages and polls, and nothing is written. A poll tells the holder; a message tells that it released the
 /// lock, and that it is time to look. A lock that ends without a message has expired or was deleted. A hold that begins
-/// and ends between two polls is seen by its message alone.
+/// and ends between two polls is seen by its message alone. A permit's is not seen then, if other permits are out.
 ///
 /// Decision: patterns (PSUBSCRIBE), because a subscription to each channel would count as a waiter. Sharded channels
 /// have no patterns, so a cluster is polled alone. Publishers count this program as a client that received a release.
@@ -33,6 +33,7 @@ namespace holdfast::cli {
 namespace {
 
 using clock = std::chrono::steady_clock;
+constexpr long long most = most_permits;
 
 class watching {
  public:
@@ -46,10 +47,10 @@ class watching {
       try {
         co_await connect();
         if (std::exchange(away, false)) report_server("connected", "");
-        while (!is_over()) {
+        do {  // a short watch looks once
           co_await poll();
           co_await listen();
-        }
+        } while (!is_over());
       } catch (const error& failed) {
         if (first_) throw;
         if (!std::exchange(away, true)) report_server("unreachable", failed.what());
@@ -72,11 +73,11 @@ class watching {
     listener_ = co_await session::open(over_, server.node(), milliseconds(2'000));
     const auto name = one_name_ ? literal_pattern(options_.pattern) : options_.pattern;
     bool listens = false;
-    for (const bool simple : {false, true}) {
+    for (const auto stem : channels::all) {
       const auto& prefix = settings_.values.key_prefix;
-      const std::vector<words> choices{{reader_->channel_pattern(name, simple)},
-                                       channel_patterns(prefix, simple, true),
-                                       channel_patterns(prefix, simple, false)};
+      const std::vector<words> choices{{reader_->channel_pattern(stem, name)},
+                                       channel_patterns(stem, prefix, true),
+                                       channel_patterns(stem, prefix, false)};
       bool allowed = false;
       for (auto choice = choices.begin(); !allowed && choice != choices.end(); ++choice)
         for (const auto& pattern : *choice) allowed |= co_await subscribe(pattern);
@@ -132,29 +133,59 @@ class watching {
   asio::awaitable<void> look_at(std::string channel) {
     const auto name = reader_->name_of_channel(channel);
     if (!name || !is_watched(*name)) co_return;
-    const auto before = known_.find(*name);
-    report("released", before == known_.end() ? nullptr : &before->second, *name);
-    if (before != known_.end()) known_.erase(before);
     auto key = co_await reader_->read(*name);
-    if (key.lock && !key.lock->process) {  // perhaps a client that has come since
-      co_await reader_->list_processes();
+    const auto is_known = [](const hold_facts& hold) { return hold.process.has_value(); };
+    if (key.lock && !std::all_of(key.lock->holds.begin(), key.lock->holds.end(), is_known)) {
+      co_await reader_->list_processes();  // perhaps a client that has come since
       key = co_await reader_->read(*name);
     }
+    auto before = known_.extract(*name);
+    const auto* lock = before ? &before.mapped() : nullptr;
+    if (key.lock && key.lock->permits) {
+      report_ends("released", lock, &*key.lock);
+    } else {  // the hold before the message has ended, even if its holder has the lock again
+      lock ? report_ends("released", lock, nullptr) : report("released", nullptr, nullptr, *name);
+      lock = nullptr;
+    }
     if (!key.lock) co_return;
-    compare(nullptr, &*key.lock);
+    report_begins(lock, &*key.lock);
     known_.insert_or_assign(*name, std::move(*key.lock));
   }
 
   void compare(const lock_facts* before, const lock_facts* now) {
-    if (before && (!now || before->holder != now->holder)) report("ended", before, before->name);
-    if (now && (!before || before->holder != now->holder)) report(first_ ? "held" : "acquired", now, now->name);
-    const auto waiters = [](const lock_facts* lock) { return lock && lock->waiters ? *lock->waiters : 0; };
-    if (now && waiters(before) != waiters(now)) report("waiters", now, now->name);
+    report_ends("ended", before, now);
+    report_begins(before, now);
   }
 
-  void report(std::string_view happened, const lock_facts* lock, const std::string& name) {
+  void report_ends(std::string_view happened, const lock_facts* before, const lock_facts* now) {
+    for (const auto& hold : gone(before, now)) report(happened, before, &hold, before->name);
+  }
+
+  void report_begins(const lock_facts* before, const lock_facts* now) {
+    for (const auto& hold : gone(now, before)) report(first_ ? "held" : "acquired", now, &hold, now->name);
+    const auto waiters = [](const lock_facts* lock) { return lock && lock->waiters ? *lock->waiters : 0; };
+    if (now && waiters(before) != waiters(now)) report("waiters", now, nullptr, now->name);
+  }
+
+  /// The holds of `from` that `in` does not have. Of a semaphore some permits may be out that are not shown: then a
+  /// permit that is missing may be one of them.
+  static std::vector<hold_facts> gone(const lock_facts* from, const lock_facts* in) {
+    if (!from) return {};
+    if (!in) return from->holds;
+    std::vector<hold_facts> missing;
+    const auto shows_all = [](const lock_facts& lock) { return !lock.permits || lock.permits->out <= most; };
+    if (!shows_all(*from) || !shows_all(*in)) return missing;
+    for (const auto& hold : from->holds) {
+      const auto is_same = [&](const hold_facts& other) { return other.holder == hold.holder; };
+      if (std::none_of(in->holds.begin(), in->holds.end(), is_same)) missing.push_back(hold);
+    }
+    return missing;
+  }
+
+  void report(std::string_view happened, const lock_facts* lock, const hold_facts* hold, const std::string& name) {
     if (options_.access.json) {
       json::object line = lock ? json_of(*lock) : json::object();
+      if (hold) put_hold(line, *hold);
       if (!lock) put_bytes(line, "name", name);
       line["event"] = happened;
       print(line);
@@ -164,8 +195,8 @@ class watching {
     line.append(line.size() < 9 ? 9 - line.size() : 0, ' ').append(" ").append(shown(name));
     if (lock && happened == "waiters")
       line += "  " + std::to_string(lock->waiters.value_or(0));
-    else if (lock)
-      line += "  " + shown(lock->holder) + "  " + process_text(lock->process);
+    else if (hold)
+      line += "  " + shown(hold->holder) + "  " + process_text(hold->process);
     print(line);
   }
 

@@ -86,7 +86,8 @@ class Place:
         for server in self.servers if ACL else []:
             if server.process.poll() is None:
                 # `watch` asks for the pattern of its names first.
-                gaps = [gap for gap in server.refusals() if not re.match(r"channel (redisson_lock__channel|holdfast_simple):\*", gap)]
+                gaps = [gap for gap in server.refusals()
+                        if not re.match(r"channel (redisson_lock__channel|holdfast_simple|redisson_sc):\*", gap)]
                 check(not gaps, f"refused: {gaps}")
 
     def close(self):
@@ -115,7 +116,7 @@ def free(place):
         check(text == "orders:42 is freed; it was held by OWNER, process PID on HOST (holdfast)\n", text)
         check(holder.finish() == 79, f"the holder goes on: {holder.output}")
     place.server.lock("x")
-    check(place.lines("free", "x") == [{"name": "x", "freed": True, "holder": f"{OWNER}:1"}], "JSON of free")
+    check(place.lines("free", "x") == [{"name": "x", "freed": True, "holder": f"{OWNER}:1", "permits": None}], "JSON of free")
     holder = place.hold("simple", "--simple")
     place.finish("free", "simple")
     check(not place.server.keys(), "a simple lock was not freed")
@@ -318,6 +319,132 @@ def permits(place):
 
 
 @case
+def several_permits(place):
+    """--take: all of them or none, and clear words for numbers that cannot be right."""
+    one = place.hold("pool", "--permits", "3", "--take", "1")
+    place.finish("run", "pool", "--permits", "3", "--take", "3", "-n", "--", "true", status=75)
+    place.finish("run", "pool", "--permits", "3", "--take", "3", "-w", "0.05", "--", "true", status=75)
+    two = place.hold("pool", "--permits", "3", "--take", "2")
+    check(place.server.do("ZCARD", "{pool}:timeout") == 3, "all permits are out")
+    waiter = place.start("run", "pool", "--permits", "3", "--take", "3", "--", "echo", "has all")
+    wait_until(lambda: b"redisson_sc:{pool}" in place.server.do("PUBSUB", "CHANNELS", "*"), "it waits")
+    for job in one, two:
+        job.signal(signal.SIGTERM)
+        check(job.finish() == 0, job.output)
+    check(waiter.finish() == 0 and waiter.output == "has all\n", waiter.output)
+    check(place.server.do("GET", "pool") == b"3", "all permits are back")
+    for arguments, words in ((["--take", "2"], "--take goes with --permits"), (["--permits", "3", "--take", "0"], "100"),
+                             (["--permits", "200", "--take", "101"], "100"),
+                             (["--permits", "3", "--take", "4"], "--take is at most the number of --permits")):
+        for command in ["hold", "pool", *arguments], ["run", "pool", *arguments, "--", "true"]:
+            text = place.finish(*command, status=64)
+            check(words in text and text.count("\n") == 1, text)
+    place.finish("wait", "pool", "--take", "1", status=64)
+
+
+def permit(place, name, ends, identity):
+    """Another program's permit, as the scripts of Redisson take one."""
+    below = (name if "{" in name else "{" + name + "}") + ":timeout"
+    place.server.do("ZADD", below, ends, identity)
+
+
+@case
+def semaphores(place):
+    """list, inspect, wait and free know a semaphore by the permits that are out, and a number without them is no lock."""
+    titles = "NAME  KIND  COUNT TTL  WAITERS TOKEN  SINCE  PROCESS  HOLDER  NOTE\n"
+    place.server.do("SET", "rsemaphore", "5")
+    place.transcript(["list"], titles)
+    place.transcript(["list", "--any-string"], titles)
+    place.transcript(["inspect", "rsemaphore"], "rsemaphore is no lock: a string with a number. A semaphore without permits out, an "
+                     "RSemaphore and a counter look alike\n", status=65)
+    check(place.lines("inspect", "rsemaphore", status=65) == [{"name": "rsemaphore", "state": "no lock", "type": "string"}], "JSON")
+    place.transcript(["free", "rsemaphore"], "holdfast: rsemaphore was not freed: it is a number; if that is a semaphore, give "
+                     "--permits\n", status=65)
+    place.finish("free", "rsemaphore", "--simple", status=65)
+    place.transcript(["free", "rsemaphore", "--permits", "5"], "rsemaphore was free\n")
+    check(place.server.do("GET", "rsemaphore") == b"5", "another's number has changed")
+    place.server.do("SET", "text", "5 apples")
+    place.server.do("RPUSH", "{list}:timeout", "data")
+    place.server.do("SET", "list", "5")
+    place.transcript(["list"], titles)
+
+    jobs = [place.hold("pool", "--permits", "3", *take) for take in (["--take", "2"], [])]
+    mask = ((r"(?m)^pool  permit .*\n", ""),)
+    place.transcript(["list"], titles + "pool  expirable_semaphore 3  TIME  0  -  -  -  -  3 permits, 3 out, 0 left\n", mask=mask)
+    rows = [re.sub(" +", " ", row) for row in plain(place.finish("list", "po*")).splitlines() if " permit " in row]
+    check(rows == ["pool permit 1 TIME - - - PID on HOST (holdfast) PERMIT -"] * 3, rows)
+    place.transcript(["wait", "pool", "--permits", "3", "-w", "0.02"], "holdfast: pool is busy\n", status=75)
+    waiter = place.start("run", "pool", "--permits", "3", "--", "true")
+    wait_until(lambda: place.lines("inspect", "pool")[0]["waiters"] == 1, "a waiter is counted")
+    permits_ = "".join("permit  PERMIT, ttl TIME, process PID on HOST (holdfast)\n" for _ in range(3))
+    place.transcript(["inspect", "pool"], "name  pool\nkind  expirable_semaphore\npermits  3 permits, 3 out, 0 left\nwaiters  1\n" + permits_)
+    line, = place.lines("inspect", "pool")
+    held = line["permits"]["held"]
+    check([one["process"]["pid"] for one in held].count(str(jobs[0].pid)) == 2, held)
+    check(line["holder"] is None and line["state"] == "held" and line["count"] == 3, line)
+    check({word: line["permits"][word] for word in ("total", "out", "left")} == {"total": 3, "out": 3, "left": 0}, line)
+    identities = {re.search(r"id ([0-9a-f-]{18})-[0-9a-f-]+(:\d+)", job.output).expand(r"\1\2") for job in jobs}
+    check(identities < {one["holder"] for one in held}, f"{identities}: the begin of lease::id(), in {held}")
+    check(0 < held[0]["ttl_ms"] <= 30_000 and line["ttl_ms"] <= held[-1]["ttl_ms"], held)
+    jobs[1].signal(signal.SIGTERM)
+    check(jobs[1].finish() == 0 and waiter.finish() == 0, waiter.output)
+    place.transcript(["wait", "pool", "--permits", "3"], "pool is free\n")
+    check("3 permits, 2 out, 1 left" in place.finish("list"), "two are out")
+
+    place.server.do("DEL", "pool")
+    check("2 out, the counter is missing: the next acquire makes it" in place.finish("inspect", "pool"), "a lost counter")
+    check(place.lines("inspect", "pool")[0]["permits"]["left"] is None, "a lost counter")
+    place.transcript(["free", "pool"], "holdfast: pool was not freed: the counter of this semaphore is missing: give its number with "
+                     "--permits\n", status=65)
+    place.finish("free", "pool", "--permits", "3")
+    check(place.server.do("GET", "pool") == b"3", "--permits is the number of a lost counter")
+
+
+@case
+def semaphores_are_freed(place):
+    for terminal in (False, True):
+        holder = place.hold("pool", "--permits", "3", "--take", "2", "--ttl", "3")
+        text = plain(place.finish("free", "pool", terminal=terminal))
+        check(text == "pool is freed; a permit was held by PERMIT, process PID on HOST (holdfast)\n" * 2, text)
+        check(holder.finish() == 79, f"the holder goes on: {holder.output}")
+        check(place.server.do("GET", "pool") == b"3", "all permits are back")
+    place.hold("pool", "--permits", "3", "--ttl", "3")
+    line, = place.lines("free", "pool")
+    check(line["freed"] and line["holder"] is None and line["permits"]["left"] == 2, line)
+    check(len(line["permits"]["held"]) == 1, line)
+
+
+@case
+def semaphores_of_others(place):
+    """Permits of Redisson, of hostile bytes, without an end, ended, and more than are shown."""
+    seconds, _ = place.server.do("TIME")
+    now = int(seconds) * 1000
+    place.server.do("SET", "java", "1")
+    permit(place, "java", "922337203685477", bytes(range(16)))
+    permit(place, "java", now + 600_000, HOSTILE)
+    permit(place, "java", now - 1, b"ended")
+    line, = place.lines("list")
+    check(line["permits"]["left"] == 2 and line["permits"]["total"] == 4 and line["count"] == 2, line)
+    check(line["permits"]["held"][1] == {"holder": "000102030405060708090a0b0c0d0e0f", "process": None, "ttl_ms": None}, line)
+    check(line["permits"]["held"][0]["holder"] == HOSTILE.encode().hex(), line)
+    for terminal in (False, True):
+        text = place.finish("inspect", "java", terminal=terminal)
+        check("\x1b[31m" not in text and "ttl none" in text and len(text.splitlines()) == 6, repr(text))
+    check("has no TTL" not in place.finish("doctor", status=1), "a permit without an end is no lock without a TTL")
+    place.server.do("DEL", "java", "{java}:timeout")
+    place.server.do("SET", "app[1]:{x}y", "-1")  # set_permits() with a smaller number
+    for number in range(120):
+        permit(place, "app[1]:{x}y", now + 600_000 + number, number)
+    url = place.server.url + "?key_prefix=app%5B1%5D:"
+    line, = place.lines("list", url=url)
+    check(line["name"] == "{x}y" and line["permits"]["total"] == 119 and line["permits"]["left"] == -1, line)
+    check(len(line["permits"]["held"]) == 100 and line["permits"]["held"][0]["holder"] == "30", line)
+    check("and 20 more, which end later" in place.finish("inspect", "{x}y", url=url), "more than are shown")
+    check("20 more permits were out" in place.finish("free", "{x}y", url=url), "more than are shown")
+    check(place.server.do("GET", "app[1]:{x}y") == b"119", "all permits are back")
+
+
+@case
 def run(place):
     place.transcript(["run", "x", "--", "echo", "from the command"], "from the command\n")
     place.transcript(["run", "x", "--", "/no/such/command"], "holdfast: x: /no/such/command: No such file or directory\n", status=127)
@@ -362,6 +489,20 @@ def watch(place):
         check("acquired  orders:2  OWNER  -" in lines and "ended  orders:2  OWNER  -" in lines, lines)
         wait_until(lambda: place.server.do("CLIENT", "LIST").count(b"\n") == 1, "its connections end")
     check(not place.server.keys() and place.server.do("PUBSUB", "NUMPAT") == 0, "it leaves something")
+    place.server.lock("pool-beside")
+    job = place.start("watch", "pool*", "--every", "0.02").wait_for("pool-beside")
+    first, second = (place.hold("pool", "--permits", "2") for _ in range(2))
+    job.wait_for("acquired", 2)
+    first.signal(signal.SIGTERM)
+    job.wait_for("released")
+    place.server.do("ZREM", "{pool}:timeout", place.server.do("ZRANGE", "{pool}:timeout", "0", "0")[0])
+    job.wait_for("ended")
+    job.signal(signal.SIGTERM)
+    job.finish()
+    permit_ = "pool  PERMIT  PID on HOST (holdfast)"
+    lines = plain(job.output).splitlines()
+    check(lines[1:] == [f"acquired  {permit_}"] * 2 + [f"released  {permit_}", f"ended  {permit_}"], lines)
+    place.server.do("DEL", "pool", "pool-beside")
     place.server.lock("one")
     for line in place.lines("watch", "one", "--for", "0.1", "--every", "0.02"):
         check(line["event"] == "held" and line["name"] == "one", line)

@@ -243,6 +243,7 @@ class Job:
 def plain(text):
     """Without what differs from run to run."""
     text = re.sub(r"[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}(:\d+)?(/\d+)?", "OWNER", text)
+    text = re.sub(r"\b[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}:\d+", "PERMIT", text)
     text = re.sub(r"\b\d+ on [\w.-]+", "PID on HOST", text)
     text = re.sub(r"\b\d+(\.\d+)? (s|ms|min|h)( \d+ (s|min))?\b", "TIME", text)
     text = re.sub(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", "INSTANT", text)

@@ -305,6 +305,31 @@ TEST_CASE("the ACL lines of the operating page are enough, and a shell takes the
   CHECK(w.code_of(elsewhere.mutex("m").lock()) == errc::no_permission);
 }
 
+TEST_CASE("the pool page's commands count its permits, and what it allows to delete costs no lease") {
+  world w;
+  const shell sh(w);
+  auto redis = w.make();
+  const auto pool = redis.expirable_semaphore("downloads", 3);
+  auto two = w.run(pool.acquire(2));
+  const auto looked = sh.paste("short of permits");
+  CHECK(looked.starts_with("1\n2\n"));
+  CHECK(looked.ends_with("\nredisson_sc:{downloads}\n0\n"));
+  w.eye("SET", "holdfast_turn:{downloads}", "a door");
+  w.eye("DEL", "downloads", "holdfast_turn:{downloads}");
+  w.run(two.renew());
+  auto one = w.run(pool.acquire());
+  CHECK(sh.paste("short of permits").starts_with("0\n3\n"));
+  w.run(one.unlock());
+  w.run(two.unlock());
+  CHECK(w.eye("GET", "downloads") == "3");
+  auto third = w.run(pool.acquire());
+  w.eye("DEL", "{downloads}:timeout");
+  CHECK(w.code_of(third.renew()) == errc::lost);
+  CHECK(w.run(pool.available()) == 2);
+  w.run(pool.set_permits(3));
+  CHECK(w.run(pool.available()) == 3);
+}
+
 TEST_CASE("the operating page's commands find the holder of a simple mutex, and wake waiters when they free it") {
   world w;
   const shell sh(w);

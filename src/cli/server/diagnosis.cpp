@@ -201,7 +201,7 @@ findings judge_sentinels(const redis::reply& primary, const detail::settings& se
 findings judge_lock(const lock_facts& lock, const detail::settings& settings) {
   const auto name = detail::in_quotes(lock.name);
   findings found;
-  if (lock.ttl < 0)
+  if (!lock.permits && lock.first().ttl < 0)
     found.push_back({verdict::fail, "lock", name + " has no TTL: it never ends, and lock() throws corrupt_lock",
                      "holdfast free -- " + name});
   if (!detail::fits_a_cluster(settings.values.key_prefix + lock.name))

@@ -2,6 +2,7 @@
 #include "cli/server/lock_facts.hpp"
 
 #include <algorithm>
+#include <charconv>
 
 #include "config/numbers.hpp"
 #include "protocol/note/note.hpp"
@@ -11,6 +12,9 @@ namespace holdfast::cli {
 namespace {
 
 constexpr std::size_t longest_value = 256;  // of a simple lock, as force_unlock() has it
+constexpr std::size_t half_of_uuid = 18;    // "535b0cc8-ab8d-8f7a"
+constexpr long long largest_counter = 1LL << 53;
+constexpr double never = 100.0 * 366 * 24 * 3600 * 1000;  // milliseconds
 
 bool is_uuid(std::string_view text) noexcept {
   if (text.size() != detail::uuid::text_size) return false;
@@ -45,7 +49,7 @@ std::optional<lock_facts> lock_of_hash(const redis::reply& fields) {
   if (!is_owner_field(pair[0].text) || !count || *count < 1) return std::nullopt;
   lock_facts lock;
   lock.kind = "mutex";
-  lock.holder = pair[0].text;
+  lock.holds.push_back({pair[0].text});
   lock.count = *count;
   return lock;
 }
@@ -55,14 +59,59 @@ std::optional<lock_facts> lock_of_string(const redis::reply& text, long long ttl
   if (!is_owner_field(text.text) && (!of_any_program || ttl < 0)) return std::nullopt;
   lock_facts lock;
   lock.kind = "simple_mutex";
-  lock.holder = text.text;
+  lock.holds.push_back({text.text});
   return lock;
+}
+
+std::optional<long long> counter_of_string(const redis::reply& text) {
+  if (text.type != redis::reply::kind::string) return std::nullopt;
+  const std::string_view bytes = text.text;
+  const bool negative = bytes.starts_with('-');
+  const auto number = detail::parse_number(bytes.substr(negative ? 1 : 0));
+  if (!number || *number > largest_counter) return std::nullopt;
+  return negative ? -*number : *number;
+}
+
+std::optional<lock_facts> semaphore_of(std::optional<long long> counter, const redis::reply& all,
+                                       const redis::reply& out, const redis::reply& first, long long now) {
+  const auto is_number = [](const redis::reply& reply) { return reply.type == redis::reply::kind::integer; };
+  if (!is_number(all) || !is_number(out) || out.integer == 0) return std::nullopt;
+  lock_facts semaphore;
+  semaphore.kind = "expirable_semaphore";
+  semaphore.count = out.integer;
+  semaphore.permits = permit_facts{out.integer};
+  if (counter) semaphore.permits->left = *counter + all.integer - out.integer;
+  for (std::size_t i = 0; i + 1 < first.elements.size(); i += 2) {
+    double end = 0;  // a score; Redisson's permit without a lease time has one of 15 digits or more
+    const auto& score = first.elements[i + 1].text;
+    std::from_chars(score.data(), score.data() + score.size(), end);
+    const auto left = std::min(end - static_cast<double>(now), 2 * never);
+    semaphore.holds.push_back(
+        {permit_holder(first.elements[i].text), left < never ? static_cast<long long>(left) : -1});
+  }
+  if (semaphore.holds.empty()) return std::nullopt;
+  return semaphore;
+}
+
+std::string permit_holder(std::string_view id) {
+  id = id.substr(0, longest_value);
+  static constexpr char digits[] = "0123456789abcdef";
+  std::string hex;
+  for (const unsigned char byte : id) {
+    hex += digits[byte >> 4];
+    hex += digits[byte & 15];
+  }
+  // Our uuids have version 8, and our numbers have less than 57 bits. Of 4,096 random ids one looks like ours.
+  if (id.size() != 16 || hex[12] != '8' || id[8] != 0) return hex;
+  std::uint64_t number = 0;
+  for (const unsigned char byte : id.substr(8)) number = number << 8 | byte;
+  return hex.substr(0, 8) + '-' + hex.substr(8, 4) + '-' + hex.substr(12, 4) + ':' + std::to_string(number);
 }
 
 void add_note(lock_facts& lock, const redis::reply& text) {
   if (text.type != redis::reply::kind::string) return;
   const auto note = detail::kept_note::parse(text.text);
-  if (!note || note->field != lock.holder) return;
+  if (!note || note->field != lock.first().holder) return;
   lock.since = note->since.time_since_epoch().count();
   if (!note->words.empty()) lock.note = note->words;
 }
@@ -83,10 +132,11 @@ void process_table::add(std::string_view client_list) {
 }
 
 std::optional<process_facts> process_table::find(std::string_view holder) const {
-  const auto uuid = holder.substr(0, std::min(holder.size(), detail::uuid::text_size));
+  const auto uuid = holder.substr(0, holder.find(':'));
+  if (uuid.size() != detail::uuid::text_size && uuid.size() != half_of_uuid) return std::nullopt;
   const auto before = [](const entry& left, std::string_view right) { return left.uuid < right; };
   const auto found = std::lower_bound(entries_.begin(), entries_.end(), uuid, before);
-  if (found == entries_.end() || found->uuid != uuid) return std::nullopt;
+  if (found == entries_.end() || !found->uuid.starts_with(uuid)) return std::nullopt;
   return found->process;
 }
 

@@ -16,27 +16,50 @@ struct process_facts {
   std::string client, pid, host;
 };
 
-/// One lock as a server has it.
+/// One hold of a lock, or one permit of a semaphore.
+struct hold_facts {
+  std::string holder;                      // the owner field, the text of a simple lock, or that of permit_holder()
+  long long ttl = 0;                       // milliseconds; -1: none
+  std::optional<process_facts> process{};  // empty: not known
+};
+
+/// The permits of a semaphore. A permit whose time is over counts as left.
+struct permit_facts {
+  long long out = 0;
+  std::optional<long long> left{};  // negative: more are out than set_permits() allows; empty: the counter is missing
+};
+
+/// One lock or semaphore as a server has it.
 struct lock_facts {
   std::string name;  // without key_prefix
   std::string_view kind;
-  std::string holder;                      // the owner field, or the text of a simple lock
-  long long count = 1;                     // how often it is held
-  long long ttl = 0;                       // milliseconds; -1: none
-  std::optional<std::uint64_t> token{};    // the newest of any holder
-  std::optional<long long> waiters{};      // clients that wait; empty: the server does not tell
-  std::optional<process_facts> process{};  // empty: not known
-  std::optional<long long> since{};        // milliseconds of the Unix epoch; empty: the holder keeps no notes
-  std::optional<std::string> note{};       // what the holder does, if it says so
-  std::size_t votes = 1, primaries = 1;    // of a red_lock: primaries that have this holder
+  std::vector<hold_facts> holds;          // of a lock one; of a semaphore at most most_permits, the first to end first
+  long long count = 1;                    // how often a lock is held; of a semaphore: permits that are out
+  std::optional<std::uint64_t> token{};   // the newest of any holder
+  std::optional<long long> waiters{};     // clients that wait; empty: the server does not tell
+  std::optional<long long> since{};       // milliseconds of the Unix epoch; empty: the holder keeps no notes
+  std::optional<std::string> note{};      // what the holder does, if it says so
+  std::size_t votes = 1, primaries = 1;   // of a red_lock: primaries that have this holder
+  std::optional<permit_facts> permits{};  // of a semaphore
+
+  const hold_facts& first() const { return holds.front(); }
 };
+/// The permits of one semaphore that are read and shown.
+inline constexpr std::size_t most_permits = 100;
+
+/// The stems of the channels for releases.
+namespace channels {
+inline constexpr std::string_view mutex = "redisson_lock__channel", simple_mutex = "holdfast_simple",
+                                  semaphore = "redisson_sc", all[] = {mutex, simple_mutex, semaphore};
+}  // namespace channels
 
 /// The contents of one key.
 struct key_facts {
   std::string key;
   std::string type;  // as TYPE says; "none": there is no such key; empty: this server does not have it, or refuses
   std::string refusal{};
-  std::optional<lock_facts> lock{};  // empty: no lock
+  std::optional<lock_facts> lock{};    // empty: no lock
+  std::optional<long long> counter{};  // of a string that is an integer: perhaps a semaphore's
 };
 
 /// Pure: the shape of a hash or a string that is a lock.
@@ -48,6 +71,19 @@ bool is_owner_field(std::string_view text) noexcept;
 std::optional<lock_facts> lock_of_hash(const redis::reply& fields);
 std::optional<lock_facts> lock_of_string(const redis::reply& text, long long ttl, bool of_any_program);
 
+/// The number of a counter; empty: it is none.
+std::optional<long long> counter_of_string(const redis::reply& text);
+/// The semaphore with this counter, if permits are out. `all`: ZCARD of its permits; `out`: ZCOUNT of those that end
+/// after `now`, in milliseconds of the Unix epoch; `first`: ZRANGEBYSCORE of the first of these with their scores.
+///
+/// Decision: a semaphore is known by its sorted set, which has the permits that are out. Without the set it is a number
+/// as an RSemaphore or any counter has it, and is shown as no lock.
+std::optional<lock_facts> semaphore_of(std::optional<long long> counter, const redis::reply& all,
+                                       const redis::reply& out, const redis::reply& first, long long now);
+/// The holder of a permit by its 16 bytes. Of a holdfast client: the first half of its uuid, and the number of the
+/// permit, as "535b0cc8-ab8d-8f7a:7". Of another: 32 hexadecimal digits, as Redisson shows it.
+std::string permit_holder(std::string_view id);
+
 /// Adds since and note if `text`, the key beside the lock, is the note of its holder. Any program may write that key.
 void add_note(lock_facts& lock, const redis::reply& text);
 
@@ -55,6 +91,7 @@ void add_note(lock_facts& lock, const redis::reply& text);
 class process_table {
  public:
   void add(std::string_view client_list);
+  /// By the uuid that the holder begins with, or by the first half of it.
   std::optional<process_facts> find(std::string_view holder) const;
 
  private:

@@ -20,6 +20,20 @@ std::string beside(std::string_view stem, std::string_view key) {
   return std::string(stem).append(braced ? ":" : ":{").append(key).append(braced ? "" : "}");
 }
 
+/// Redisson's scheme for the sorted set of a semaphore.
+std::string permits_below(const std::string& key) {
+  return (key.find('{') != key.npos ? key : '{' + key + '}') + ":timeout";
+}
+
+/// Milliseconds of the Unix epoch, by TIME.
+std::optional<long long> instant(const redis::reply& time) {
+  if (time.elements.size() != 2) return std::nullopt;
+  const auto seconds = detail::parse_number(time.elements[0].text),
+             micros = detail::parse_number(time.elements[1].text);
+  if (!seconds || !micros) return std::nullopt;
+  return *seconds * 1000 + *micros / 1000;
+}
+
 std::optional<long long> subscribers(const redis::reply& reply) {
   if (reply.elements.size() != 2 || reply.elements[1].type != redis::reply::kind::integer) return std::nullopt;
   return reply.elements[1].integer;
@@ -50,10 +64,9 @@ asio::awaitable<std::unique_ptr<lock_reader>> lock_reader::open(network& over, c
   co_return made;
 }
 
-std::string lock_reader::channel_pattern(std::string_view pattern, bool simple) const {
+std::string lock_reader::channel_pattern(std::string_view stem, std::string_view pattern) const {
   // Names with a brace have no braces around them: the star stands for either form.
-  return std::string(simple ? "holdfast_simple" : "redisson_lock__channel") + ":*" +
-         literal_pattern(settings_.values.key_prefix).append(pattern) + '*';
+  return std::string(stem) + ":*" + literal_pattern(settings_.values.key_prefix).append(pattern) + '*';
 }
 
 std::optional<std::string> lock_reader::name_of_channel(std::string_view channel) const {
@@ -107,7 +120,7 @@ asio::awaitable<void> lock_reader::show_batch(std::size_t server, std::vector<st
     bool shown_before = false;
     for (std::size_t i = 0; i < others.size(); ++i) {
       const auto& lock = others[i][k].lock;
-      if (!lock || lock->holder != here[k].lock->holder) continue;
+      if (!lock || lock->first().holder != here[k].lock->first().holder) continue;
       ++here[k].lock->votes;
       share_note(*here[k].lock, *lock);
       shown_before |= i < server;
@@ -129,7 +142,7 @@ asio::awaitable<key_facts> lock_reader::read(std::string name) {
     if (!key.lock) continue;
     key.lock->votes = 0;
     for (const auto& other : seen) {
-      if (!other.lock || other.lock->holder != key.lock->holder) continue;
+      if (!other.lock || other.lock->first().holder != key.lock->first().holder) continue;
       ++key.lock->votes;
       share_note(*key.lock, *other.lock);
     }
@@ -150,12 +163,11 @@ asio::awaitable<std::vector<key_facts>> lock_reader::read_keys(session& server, 
     if (types[i].is_error() && !is_moved(types[i])) found.back().refusal = server.words_of(types[i]);
   }
   co_await complete(server, found);
+  co_await complete_semaphores(server, found);
   co_return found;
 }
 
 asio::awaitable<void> lock_reader::complete(session& server, std::vector<key_facts>& keys) {
-  const bool cluster = settings_.kind == detail::deployment::cluster;
-  const std::string count = cluster ? "SHARDNUMSUB" : "NUMSUB";
   std::vector<words> commands;
   for (const auto& key : keys) {
     const words note{"GETRANGE", beside(detail::note_stem, key.key), "0", "511"};
@@ -163,13 +175,13 @@ asio::awaitable<void> lock_reader::complete(session& server, std::vector<key_fac
       commands.insert(commands.end(), {{"HSCAN", key.key, "0", "COUNT", "2"},
                                        {"PTTL", key.key},
                                        note,
-                                       {"PUBSUB", count, beside("redisson_lock__channel", key.key)},
+                                       subscribers_of(channels::mutex, key.key),
                                        {"GET", beside("redisson_lock_token", key.key)}});
     else if (key.type == "string")
       commands.insert(commands.end(), {{"GETRANGE", key.key, "0", "256"},
                                        {"PTTL", key.key},
                                        note,
-                                       {"PUBSUB", count, beside("holdfast_simple", key.key)}});
+                                       subscribers_of(channels::simple_mutex, key.key)});
   }
   const auto replies = co_await server.ask_all(std::move(commands));
   std::size_t at = 0;
@@ -180,16 +192,58 @@ asio::awaitable<void> lock_reader::complete(session& server, std::vector<key_fac
   }
 }
 
+asio::awaitable<void> lock_reader::complete_semaphores(session& server, std::vector<key_facts>& keys) {
+  // A semaphore has one server. A counter that was lost leaves the permits behind, so a missing key may be one.
+  const auto may_be_one = [&](const key_facts& key) { return !of_several() && (key.counter || key.type == "none"); };
+  if (std::none_of(keys.begin(), keys.end(), may_be_one)) co_return;
+  words command{"TIME"};
+  const auto time = co_await server.ask(std::move(command));
+  const auto now = instant(time);
+  if (!now) co_return;
+  const auto later = '(' + std::to_string(*now);
+  std::vector<words> commands;
+  for (const auto& key : keys)
+    if (may_be_one(key)) {
+      const auto permits = permits_below(key.key);
+      commands.insert(commands.end(), {{"ZCARD", permits},
+                                       {"ZCOUNT", permits, later, "+inf"},
+                                       {"ZRANGEBYSCORE", permits, later, "+inf", "WITHSCORES", "LIMIT", "0",
+                                        std::to_string(most_permits)},
+                                       subscribers_of(channels::semaphore, key.key)});
+    }
+  const auto replies = co_await server.ask_all(std::move(commands));
+  auto reply = replies.begin();
+  for (auto& key : keys) {
+    if (!may_be_one(key)) continue;
+    if (key.counter && reply[2].is_error() && reply[2].text.starts_with("NOPERM"))
+      key.refusal = server.words_of(reply[2]);
+    if (auto semaphore = semaphore_of(key.counter, reply[0], reply[1], reply[2], *now)) {
+      semaphore->name = key.key.substr(settings_.values.key_prefix.size());
+      semaphore->waiters = subscribers(reply[3]);
+      for (auto& permit : semaphore->holds) permit.process = processes_.find(permit.holder);
+      key.lock = std::move(semaphore);
+    }
+    reply += 4;
+  }
+}
+
+words lock_reader::subscribers_of(std::string_view stem, std::string_view key) const {
+  const bool cluster = settings_.kind == detail::deployment::cluster;
+  return {"PUBSUB", cluster ? "SHARDNUMSUB" : "NUMSUB", beside(stem, key)};
+}
+
 std::size_t lock_reader::take_contents(key_facts& key, const std::vector<redis::reply>& replies, std::size_t at) const {
   const bool hash = key.type == "hash";
   const auto ttl = replies[at + 1].integer;
   key.lock = hash ? lock_of_hash(replies[at]) : lock_of_string(replies[at], ttl, any_string_);
+  if (!hash) key.counter = counter_of_string(replies[at]);
   if (key.lock) {
     key.lock->name = key.key.substr(settings_.values.key_prefix.size());
-    key.lock->ttl = ttl;
+    auto& hold = key.lock->holds.front();
+    hold.ttl = ttl;
+    hold.process = processes_.find(hold.holder);
     add_note(*key.lock, replies[at + 2]);
     key.lock->waiters = subscribers(replies[at + 3]);
-    key.lock->process = processes_.find(key.lock->holder);
     key.lock->primaries = of_several() ? settings_.servers.size() : 1;
     if (of_several()) key.lock->kind = "red_lock";
     if (const auto token = hash ? detail::parse_number(replies[at + 4].text) : std::nullopt) {

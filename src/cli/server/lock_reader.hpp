@@ -17,8 +17,9 @@ namespace holdfast::cli {
 
 /// Reads locks from all servers that have them, and changes nothing.
 ///
-/// Decision: SCAN, and two pipelines for each of its batches: the types, then the contents of hashes and strings. So a
-/// list of any length needs the memory of one batch. A lock is shown twice if SCAN names its key twice.
+/// Decision: SCAN, and two pipelines for each of its batches: the types, then the contents of hashes and strings. A
+/// batch with counters takes a third one, for the permits below them. So a list of any length needs the memory of one
+/// batch, and one of locks has no round trip for semaphores. A lock is shown twice if SCAN names its key twice.
 class lock_reader {
  public:
   static asio::awaitable<std::unique_ptr<lock_reader>> open(network& over, const detail::settings& settings);
@@ -37,8 +38,8 @@ class lock_reader {
 
   std::size_t servers() const noexcept { return servers_.size(); }
   session& server(std::size_t number) { return *servers_[number]; }
-  /// A pattern for the channels of releases of these names.
-  std::string channel_pattern(std::string_view pattern, bool simple) const;
+  /// A pattern for the channels of releases of these names, with one of the stems `channels::all`.
+  std::string channel_pattern(std::string_view stem, std::string_view pattern) const;
   /// Empty: it is no channel of a lock with our prefix.
   std::optional<std::string> name_of_channel(std::string_view channel) const;
 
@@ -47,8 +48,10 @@ class lock_reader {
 
   asio::awaitable<std::vector<key_facts>> read_keys(session& server, const std::vector<std::string>& keys);
   asio::awaitable<void> complete(session& server, std::vector<key_facts>& keys);
+  asio::awaitable<void> complete_semaphores(session& server, std::vector<key_facts>& keys);
   asio::awaitable<void> show_batch(std::size_t server, std::vector<std::string> keys, const finder& found);
   std::size_t take_contents(key_facts& key, const std::vector<redis::reply>& replies, std::size_t at) const;
+  words subscribers_of(std::string_view stem, std::string_view key) const;
   bool of_several() const noexcept { return settings_.kind == detail::deployment::primaries; }
 
   const detail::settings& settings_;

@@ -140,6 +140,9 @@ std::vector<permission> permissions_of(const permission_demand& demand) {
               {"getrange", {"getrange", key, "0", "256"}},
               {"getrange", {"getrange", names.note, "0", "511"}},
               {"get", {"get", names.token}},
+              {"zcard", {"zcard", names.permits}},
+              {"zcount", {"zcount", names.permits, "0", "+inf"}},
+              {"zrangebyscore", {"zrangebyscore", names.permits, "0", "+inf"}},
               {"client|list", {"client", "list"}},
               {"time", {"time"}},
               {"config|get", {"config", "get", "timeout"}},
@@ -149,7 +152,7 @@ std::vector<permission> permissions_of(const permission_demand& demand) {
     if (demand.cluster)
       add(all, {{"cluster|info", {"cluster", "info"}}});
     else
-      add(all, {{"psubscribe", {"psubscribe", channel_patterns(demand.prefix, false, false).front()}},
+      add(all, {{"psubscribe", {"psubscribe", channel_patterns(channels::mutex, demand.prefix, false).front()}},
                 {"pubsub|numsub", {"pubsub", "numsub", names.channel}}});
     if (demand.cluster && of_version_7) add(all, {{"pubsub|shardnumsub", {"pubsub", "shardnumsub", names.channel}}});
   }
@@ -160,19 +163,22 @@ words least_rules(const permission_demand& demand) {
   words rules{"resetkeys", '~' + pattern_of(demand.prefix) + '*'};
   if (!demand.prefix.empty() && (demand.fenced || demand.operates))
     add_rules(rules, '~', beside("redisson_lock_token", demand.prefix, demand.braces));
-  if (!demand.prefix.empty() && demand.permits) {
-    // Of a key with a brace the name of its permits begins as the key does.
-    if (demand.prefix.find('{') == demand.prefix.npos) rules.push_back("~{" + pattern_of(demand.prefix) + '*');
+  // Of a key with a brace the name of its permits begins as the key does.
+  if (!demand.prefix.empty() && (demand.permits || demand.operates) && demand.prefix.find('{') == demand.prefix.npos)
+    rules.push_back("~{" + pattern_of(demand.prefix) + '*');
+  if (!demand.prefix.empty() && demand.permits)
     add_rules(rules, '~', beside("holdfast_turn", demand.prefix, demand.braces));
-  }
   if (!demand.prefix.empty() && (demand.notes || demand.operates))
     add_rules(rules, '~', beside(detail::note_stem, demand.prefix, demand.braces));
   if (!demand.prefix.empty() && demand.red) rules.push_back('~' + std::string(detail::vote_marker) + '*');
   if (demand.version >= with_channels) {
     rules.push_back("resetchannels");
-    add_rules(rules, '&', channel_patterns(demand.prefix, false, demand.braces));
-    if (demand.permits) add_rules(rules, '&', beside("redisson_sc", demand.prefix, demand.braces));
-    if (demand.simple || demand.operates) add_rules(rules, '&', channel_patterns(demand.prefix, true, demand.braces));
+    const auto grant = [&](std::string_view stem) {
+      add_rules(rules, '&', channel_patterns(stem, demand.prefix, demand.braces));
+    };
+    grant(channels::mutex);
+    if (demand.permits || demand.operates) grant(channels::semaphore);
+    if (demand.simple || demand.operates) grant(channels::simple_mutex);
   }
   rules.push_back("-@all");
   for (const auto& granted : permissions_of(demand)) {
@@ -182,8 +188,8 @@ words least_rules(const permission_demand& demand) {
   return rules;
 }
 
-words channel_patterns(std::string_view prefix, bool simple, bool braces) {
-  return beside(simple ? "holdfast_simple" : "redisson_lock__channel", prefix, braces);
+words channel_patterns(std::string_view stem, std::string_view prefix, bool braces) {
+  return beside(stem, prefix, braces);
 }
 
 words sentinel_rules() {

@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cli/server/lock_facts.hpp"
 #include "cli/server/session.hpp"
 #include "config/settings.hpp"
 
@@ -26,9 +27,9 @@ int version_number(std::string_view text) noexcept;
 words least_rules(const permission_demand& demand);
 /// The same for a user of the sentinels.
 words sentinel_rules();
-/// The channels of mutexes, or of simple ones, as the rules name them. A subscription to such a pattern needs the same
+/// The channels with this stem of `channels`, as the rules name them. A subscription to such a pattern needs the same
 /// text in the rules.
-words channel_patterns(std::string_view prefix, bool simple, bool braces);
+words channel_patterns(std::string_view stem, std::string_view prefix, bool braces);
 
 /// One command that the scripts or the client send, with arguments that the rules must cover.
 ///
