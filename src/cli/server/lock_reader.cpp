@@ -194,36 +194,48 @@ asio::awaitable<void> lock_reader::complete(session& server, std::vector<key_fac
 
 asio::awaitable<void> lock_reader::complete_semaphores(session& server, std::vector<key_facts>& keys) {
   // A semaphore has one server. A counter that was lost leaves the permits behind, so a missing key may be one.
-  const auto may_be_one = [&](const key_facts& key) { return !of_several() && (key.counter || key.type == "none"); };
-  if (std::none_of(keys.begin(), keys.end(), may_be_one)) co_return;
-  words command{"TIME"};
-  const auto time = co_await server.ask(std::move(command));
-  const auto now = instant(time);
-  if (!now) co_return;
-  const auto later = '(' + std::to_string(*now);
+  std::vector<key_facts*> found;
+  for (auto& key : keys)
+    if (!of_several() && (key.counter || key.type == "none")) found.push_back(&key);
+  if (found.empty()) co_return;
+  std::vector<words> sizes{{"TIME"}};
+  for (const auto* key : found) sizes.push_back({"ZCARD", permits_below(key->key)});
+  const auto counted = co_await server.ask_all(std::move(sizes));
+  const auto now = instant(counted[0]);
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const auto& size = counted[i + 1];
+    if (found[i]->counter && size.is_error() && size.text.starts_with("NOPERM"))
+      found[i]->refusal = server.words_of(size);
+    if (!now || size.type != redis::reply::kind::integer || size.integer == 0) found[i] = nullptr;
+  }
+  std::erase(found, nullptr);
+  co_await read_permits(server, found, now.value_or(0));
+}
+
+asio::awaitable<void> lock_reader::read_permits(session& server, std::vector<key_facts*> semaphores, long long now) {
+  const auto later = '(' + std::to_string(now);
   std::vector<words> commands;
-  for (const auto& key : keys)
-    if (may_be_one(key)) {
-      const auto permits = permits_below(key.key);
-      commands.insert(commands.end(), {{"ZCARD", permits},
-                                       {"ZCOUNT", permits, later, "+inf"},
-                                       {"ZRANGEBYSCORE", permits, later, "+inf", "WITHSCORES", "LIMIT", "0",
-                                        std::to_string(most_permits)},
-                                       subscribers_of(channels::semaphore, key.key)});
-    }
+  for (const auto* key : semaphores) {
+    const auto permits = permits_below(key->key);
+    // The counter once more: acquires since the first reading would change the sum.
+    commands.insert(commands.end(), {{"GETRANGE", key->key, "0", "256"},
+                                     {"ZCARD", permits},
+                                     {"ZCOUNT", permits, later, "+inf"},
+                                     {"ZRANGEBYSCORE", permits, later, "+inf", "WITHSCORES", "LIMIT", "0",
+                                      std::to_string(most_permits)},
+                                     subscribers_of(channels::semaphore, key->key)});
+  }
   const auto replies = co_await server.ask_all(std::move(commands));
   auto reply = replies.begin();
-  for (auto& key : keys) {
-    if (!may_be_one(key)) continue;
-    if (key.counter && reply[2].is_error() && reply[2].text.starts_with("NOPERM"))
-      key.refusal = server.words_of(reply[2]);
-    if (auto semaphore = semaphore_of(key.counter, reply[0], reply[1], reply[2], *now)) {
-      semaphore->name = key.key.substr(settings_.values.key_prefix.size());
-      semaphore->waiters = subscribers(reply[3]);
+  for (auto* key : semaphores) {
+    const auto counter = counter_of_string(reply[0]);
+    if (auto semaphore = semaphore_of(counter, reply[1], reply[2], reply[3], now)) {
+      semaphore->name = key->key.substr(settings_.values.key_prefix.size());
+      semaphore->waiters = subscribers(reply[4]);
       for (auto& permit : semaphore->holds) permit.process = processes_.find(permit.holder);
-      key.lock = std::move(semaphore);
+      key->lock = std::move(semaphore);
     }
-    reply += 4;
+    reply += 5;
   }
 }
 
