@@ -13,16 +13,22 @@ RULES = {  # of acl, and the URL of the service
     "a mutex": ([], "redis://localhost"),
     "a fenced_mutex": (["--fenced"], "redis://localhost"),
     "a simple_mutex": (["--simple"], "redis://localhost"),
-    "names with a brace": (["--fenced", "--simple", "--braces"], "redis://localhost"),
+    "names with a brace": (["--fenced", "--simple", "--permits", "--braces"], "redis://localhost"),
+    "a semaphore": (["--permits"], "redis://localhost"),
+    "notes": (["--notes"], "redis://localhost"),
     "a database": ([], "redis://localhost/1"),
     "a red_lock": ([], RED),
     "an operator": (["--operator"], "redis://localhost"),
+}
+KINDS = {  # of run and hold, by the option of acl
+    "--fenced": ["--fenced"], "--simple": ["--simple"], "--permits": ["--permits", "1"], "--notes": ["--note", "why"],
 }
 BEGIN = ("resetkeys", "resetchannels", "-@all")  # of a user that exists
 # Commands that only an accident or a re-entry needs: the integration tests that have it.
 ACCIDENTS = {
     "+client|kill": ["every kind: an answer or a command lost anywhere*"],
     "+del": ["every kind: force_unlock breaks the hold*"],
+    "+getrange": ["holder tells of each kind since when*"],
     "+hget": ["every kind: an owner that holds re-enters*"],
     "+set": ["a new installation is made once*"],
     "+unsubscribe": ["every kind: a release is told*", "every kind: a stranger's hold is waited for"],
@@ -61,7 +67,8 @@ class Trial:
     def look(self):
         for server in self.servers:
             for gap in server.refusals():
-                if not re.match(r"channel \S+\* ", gap):  # `watch` tries several patterns
+                # `watch` tries several patterns, and the one of the rule is among them.
+                if not re.match(rf"channel (?!\S+:{{{PREFIX}\*)\S+\* ", gap):
                     raise Refused(gap)
 
     def until(self, condition):
@@ -81,8 +88,8 @@ class Trial:
     def serve(self, name, kinds):
         """Take, renew, wait, be woken, ask."""
         key, name = PREFIX + name, self.names + name
-        simple = [word for word in kinds if word == "--simple"]
-        ttl = lambda: max(server.do("PTTL", key) for server in self.servers)
+        waited = kinds if kinds[:1] in (["--simple"], ["--permits"]) else []
+        ttl = lambda: max(ttl_of(server, key, kinds) for server in self.servers)
         holder = self.start("hold", name, *kinds, "--ttl", "1")
         self.until(lambda: 0 < ttl() < 800)
         self.until(lambda: ttl() > 800)
@@ -93,11 +100,13 @@ class Trial:
         waiter.finish()
         self.look()
         self.do("run", name, *kinds, "-n", "--", "true")
-        self.do("wait", name, *simple)
+        self.do("wait", name, *waited)
 
     def operate(self):
         self.servers[0].lock(PREFIX + "x")
         self.servers[0].do("SET", PREFIX + "s", f"{OWNER}:1", "PX", "600000")
+        self.servers[0].do("SET", PREFIX + "p", "1")
+        self.servers[0].do("ZADD", "{" + PREFIX + "p}:timeout", "9e15", OWNER)
         self.do("list")
         self.do("inspect", "x")
         self.do("watch", "--for", "0.05", "--every", "0.01")
@@ -108,6 +117,14 @@ class Trial:
     def close(self):
         for job in self.jobs:
             job.close()
+
+
+def ttl_of(server, key, kinds):
+    if "--permits" not in kinds:
+        return server.do("PTTL", key)
+    seconds, micros = server.do("TIME")
+    first = server.do("ZRANGE", (key if "{" in key else "{" + key + "}") + ":timeout", "0", "0", "WITHSCORES")
+    return int(first[1]) - int(seconds) * 1000 - int(micros) // 1000 if first else -2
 
 
 def rules_of(program, options, url, line=0):
@@ -121,7 +138,7 @@ def refusal(program, servers, title, rules):
     options, url = RULES[title]
     trial = Trial(program, servers if url == RED else servers[:1], rules, url)
     try:
-        for kind in [[], *[[word] for word in options if word in ("--fenced", "--simple")]]:
+        for kind in [[], *(KINDS[word] for word in options if word in KINDS)]:
             for name in ["x", "{x}y"] if "--braces" in options else ["x"]:
                 trial.serve(name, kind)
         if "--operator" in options:
