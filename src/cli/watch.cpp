@@ -8,6 +8,8 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -95,7 +97,6 @@ class watching {
 
   asio::awaitable<void> poll() {
     std::map<std::string, lock_facts> now;
-    co_await reader_->list_processes();
     if (one_name_) {
       auto key = co_await reader_->read(options_.pattern);
       if (key.lock) now.emplace(key.lock->name, std::move(*key.lock));
@@ -103,11 +104,39 @@ class watching {
       const lock_reader::finder keep = [&](const lock_facts& lock) { now.insert_or_assign(lock.name, lock); };
       co_await reader_->scan(options_.pattern, keep);
     }
-    for (const auto& [name, lock] : now) compare(known_.contains(name) ? &known_.at(name) : nullptr, &lock);
+    co_await reader_->list_processes();
+    for (auto& [name, lock] : now) reader_->name_processes(lock);
+    const auto told = co_await names_told();
+    for (const auto& [name, lock] : now)
+      if (!told.contains(name)) compare(known_.contains(name) ? &known_.at(name) : nullptr, &lock);
     for (const auto& [name, lock] : known_)
-      if (!now.contains(name)) compare(&lock, nullptr);
+      if (!told.contains(name) && !now.contains(name)) compare(&lock, nullptr);
+    for (const auto& name : told) {
+      now.erase(name);
+      if (auto known = known_.extract(name)) now.insert(std::move(known));
+    }
     known_ = std::move(now);
     first_ = false;
+    for (const auto& name : told) co_await look_at(name);
+  }
+
+  /// The names whose messages came during a poll. A poll that sees the end of their holds must not call it an end
+  /// without a message.
+  asio::awaitable<std::set<std::string>> names_told() {
+    std::set<std::string> names;
+    while (listener_) {
+      const auto message = co_await listener_->next(milliseconds(0));
+      if (!message) break;
+      if (const auto name = name_in(*message)) names.insert(*name);
+    }
+    co_return names;
+  }
+
+  /// Empty: it is no message about a name that is watched.
+  std::optional<std::string> name_in(const redis::reply& message) const {
+    if (message.elements.size() != 4) return std::nullopt;
+    auto name = reader_->name_of_channel(message.elements[2].text);
+    return name && is_watched(*name) ? name : std::nullopt;
   }
 
   bool is_watched(const std::string& name) const {
@@ -126,30 +155,30 @@ class watching {
         co_return;
       }
       const auto message = co_await listener_->next(left);
-      if (message && message->elements.size() == 4) co_await look_at(message->elements[2].text);
+      const auto name = message ? name_in(*message) : std::nullopt;
+      if (name) co_await look_at(*name);
     }
   }
 
-  asio::awaitable<void> look_at(std::string channel) {
-    const auto name = reader_->name_of_channel(channel);
-    if (!name || !is_watched(*name)) co_return;
-    auto key = co_await reader_->read(*name);
+  /// After a message about this name.
+  asio::awaitable<void> look_at(std::string name) {
+    auto key = co_await reader_->read(name);
     const auto is_known = [](const hold_facts& hold) { return hold.process.has_value(); };
     if (key.lock && !std::all_of(key.lock->holds.begin(), key.lock->holds.end(), is_known)) {
       co_await reader_->list_processes();  // perhaps a client that has come since
-      key = co_await reader_->read(*name);
+      reader_->name_processes(*key.lock);
     }
-    auto before = known_.extract(*name);
+    auto before = known_.extract(name);
     const auto* lock = before ? &before.mapped() : nullptr;
     if (key.lock && key.lock->permits) {
       report_ends("released", lock, &*key.lock);
     } else {  // the hold before the message has ended, even if its holder has the lock again
-      lock ? report_ends("released", lock, nullptr) : report("released", nullptr, nullptr, *name);
+      lock ? report_ends("released", lock, nullptr) : report("released", nullptr, nullptr, name);
       lock = nullptr;
     }
     if (!key.lock) co_return;
     report_begins(lock, &*key.lock);
-    known_.insert_or_assign(*name, std::move(*key.lock));
+    known_.insert_or_assign(name, std::move(*key.lock));
   }
 
   void compare(const lock_facts* before, const lock_facts* now) {

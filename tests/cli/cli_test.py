@@ -503,6 +503,11 @@ def watch(place):
     lines = plain(job.output).splitlines()
     check(lines[1:] == [f"acquired  {permit_}"] * 2 + [f"released  {permit_}", f"ended  {permit_}"], lines)
     place.server.do("DEL", "pool", "pool-beside")
+    place.hold("pool", "--permits", "2")
+    line, = place.lines("watch", "pool", "--for", "0.1", "--every", "0.02")
+    check(line["event"] == "held" and line["holder"] == line["permits"]["held"][0]["holder"], line)
+    place.finish("free", "pool")
+    place.server.do("DEL", "pool")
     place.server.lock("one")
     for line in place.lines("watch", "one", "--for", "0.1", "--every", "0.02"):
         check(line["event"] == "held" and line["name"] == "one", line)

@@ -87,6 +87,10 @@ asio::awaitable<void> lock_reader::list_processes() {
   }
 }
 
+void lock_reader::name_processes(lock_facts& lock) const {
+  for (auto& hold : lock.holds) hold.process = processes_.find(hold.holder);
+}
+
 asio::awaitable<void> lock_reader::scan(std::string pattern, const finder& found) {
   const auto match = literal_pattern(settings_.values.key_prefix) + pattern;
   for (std::size_t i = 0; i < servers_.size(); ++i) {
@@ -232,7 +236,7 @@ asio::awaitable<void> lock_reader::read_permits(session& server, std::vector<key
     if (auto semaphore = semaphore_of(counter, reply[1], reply[2], reply[3], now)) {
       semaphore->name = key->key.substr(settings_.values.key_prefix.size());
       semaphore->waiters = subscribers(reply[4]);
-      for (auto& permit : semaphore->holds) permit.process = processes_.find(permit.holder);
+      name_processes(*semaphore);
       key->lock = std::move(semaphore);
     }
     reply += 5;
@@ -251,9 +255,8 @@ std::size_t lock_reader::take_contents(key_facts& key, const std::vector<redis::
   if (!hash) key.counter = counter_of_string(replies[at]);
   if (key.lock) {
     key.lock->name = key.key.substr(settings_.values.key_prefix.size());
-    auto& hold = key.lock->holds.front();
-    hold.ttl = ttl;
-    hold.process = processes_.find(hold.holder);
+    key.lock->holds.front().ttl = ttl;
+    name_processes(*key.lock);
     add_note(*key.lock, replies[at + 2]);
     key.lock->waiters = subscribers(replies[at + 3]);
     key.lock->primaries = of_several() ? settings_.servers.size() : 1;

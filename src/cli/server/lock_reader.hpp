@@ -36,6 +36,8 @@ class lock_reader {
 
   /// Asks again for the clients of all servers: those that have come since.
   asio::awaitable<void> list_processes();
+  /// Sets the process of each hold. A list that is younger than the hold has its client.
+  void name_processes(lock_facts& lock) const;
 
   std::size_t servers() const noexcept { return servers_.size(); }
   session& server(std::size_t number) { return *servers_[number]; }
