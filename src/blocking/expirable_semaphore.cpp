@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// The permits of one object are the holds of one owner, which stands for the object and for no thread.
+// The permits of one object are kept under one owner, which stands for the object and for no thread.
 #include <holdfast/blocking/expirable_semaphore.hpp>
 
 #include <utility>

@@ -56,6 +56,8 @@ void lock_core::check_here() const {
   if (elsewhere()) throw error(errc::closed, about("the parent process holds it"));
 }
 
+// The calling thread asks, also for a holder that is no thread. A client that drains lets holders take more. A common
+// holder would let each thread in.
 std::optional<lock_core::serial> lock_core::acquire(const owner& thread, std::optional<milliseconds> wait) {
   for (const auto& each : homes_) each->check_may_wait();
   if (!wait) rest_after_failed_tries();
@@ -67,8 +69,9 @@ std::optional<lock_core::serial> lock_core::acquire(const owner& thread, std::op
     const call_ptr& waiting;
   } place{holds_, waiting};
   try {
-    auto got = home().get(thread, std::visit([&](const auto& lock) { return taken(lock, wait, terms_); }, underlying_),
-                          errc::shutting_down, waiting);
+    auto got =
+        home().get(this_thread(), std::visit([&](const auto& lock) { return taken(lock, wait, terms_); }, underlying_),
+                   errc::shutting_down, waiting);
     if (!got) return std::nullopt;
     return keep(thread, std::move(*got));
   } catch (const boost::system::system_error& failure) {

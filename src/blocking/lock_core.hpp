@@ -48,7 +48,8 @@ class lock_core final : public thread_end_listener, public std::enable_shared_fr
   /// For texts.
   std::string about(std::string_view text) const { return holds_.about(text); }
 
-  // These wait, and throw as documented for lockable. An owner that is no thread keeps its holds when threads end.
+  // These wait, and throw as documented for lockable. `thread` keeps the hold: an owner that is no thread keeps it when
+  // threads end. The owner of the lock is the calling thread.
   serial lock(const owner& thread);
   /// Empty: not granted in time.
   std::optional<serial> try_lock(const owner& thread, milliseconds wait);

@@ -112,6 +112,24 @@ TEST_CASE_METHOD(semaphore_world, "a thread waits for a permit, and gets the one
   CHECK(far.available() == 2);
 }
 
+TEST_CASE_METHOD(semaphore_world, "while a client drains, a thread that took a permit may take more, and no other") {
+  blocking::client redis(settings());
+  auto s = redis.expirable_semaphore("s", 3);
+  s.acquire();
+  auto drained = std::async(std::launch::async, [&] { redis.drain(20s); });
+  const auto try_once = [&] {
+    if (s.try_acquire()) s.release();
+  };
+  std::async(std::launch::async, [&] {
+    see([&] { return client_side::code_of_call(try_once) == errc::shutting_down; });
+  }).get();
+  CHECK(s.try_acquire());
+  CHECK(out() == 2);
+  s.release(2);
+  drained.get();
+  CHECK(out() == 0);
+}
+
 TEST_CASE_METHOD(semaphore_world, "the end of the object gives its permits back, and wakes who waits in it") {
   blocking::client redis(settings());
   std::optional<blocking::expirable_semaphore> s(redis.expirable_semaphore("s", 1));

@@ -32,6 +32,9 @@ namespace holdfast::blocking {
 ///
 /// A permit can be lost while it is held. release() does not report that: use with_lock(semaphore, f).
 ///
+/// While the client drains, only a thread that took a permit or a lock that is still out may acquire. Others get
+/// shutting_down.
+///
 /// Permits end early in the cases of lockable. When the object is destroyed or assigned to, its permits are released in
 /// the background. When the client ends, they end at once. In a child process after fork() acquire() throws, and
 /// release() does nothing.
@@ -87,7 +90,7 @@ class HOLDFAST_EXPORT expirable_semaphore {
   bool try_acquire_within(milliseconds wait);
 
   std::shared_ptr<detail::lock_core> core_;
-  owner holder_;  // of all permits of this object, in place of a thread
+  owner holder_;  // keeps all permits of this object, in place of a thread
   holdfast::expirable_semaphore of_;
 };
 
