@@ -106,19 +106,45 @@ void name::give_back_leavers(const std::vector<owner_field>& party, milliseconds
   });
 }
 
-// A member whose field may have been granted keeps it, and asks again with it when it is the first. The same holds
-// where memory is short. A member that has left meanwhile has released its field. A copy of the command may have run
-// since, so the field is released once more.
+// The command has not run, and never will. A field may still have an earlier attempt without an answer.
+void name::forget_attempt_of(const std::vector<owner_field>& party) {
+  if_memory([&] {
+    const auto members = line_->waiters_of(party);
+    for (std::size_t n = 1; n < party.size(); ++n)
+      if (members[n]) --members[n]->seat.tries.unanswered;
+  });
+}
+
+// The first waiter has given its field back and stays. With its next field it may find too few permits, while those
+// that the members were granted end unused. So each member gives its field back as well.
+void name::give_back_behind_first(milliseconds ttl) {
+  if_memory([&] {
+    line_->each_behind_first([&](acquisition& member) {
+      auto& tries = member.seat.tries;
+      if (tries.unanswered == 0) return false;
+      give_back(tries.field, ttl, {}, everywhere);
+      tries.field.clear();
+      tries.unanswered = 0;
+      return true;
+    });
+  });
+}
+
+// A member whose field may have been granted keeps it, and asks again with it behind the first, or as the first. The
+// same holds where memory is short. A member that has left meanwhile has released its field. A copy of the command may
+// have run since, so the field is released once more.
 std::vector<name::served_waiter> name::settle_party(const std::vector<owner_field>& party, const attempt& attempt) {
   std::vector<served_waiter> served;
   const auto& reply = attempt.reply;
   if (party.empty()) return served;
-  if (reply.failed && reply.failed->may_have_run) {
-    give_back_leavers(party, line_->first().request.asked.ttl);
+  if (reply.failed) {
+    if (reply.failed->may_have_run)
+      give_back_leavers(party, line_->first().request.asked.ttl);
+    else
+      forget_attempt_of(party);
     return served;
   }
-  const bool acquired = !reply.failed && reply.value.type == acquire_answer::kind::acquired;
-  const std::size_t granted = acquired ? reply.value.served : 0;
+  const std::size_t granted = reply.value.type == acquire_answer::kind::acquired ? reply.value.served : 0;
   if_memory([&] {
     const auto members = line_->waiters_of(party);
     served.reserve(granted);
@@ -280,6 +306,7 @@ void name::perform(const line_action& action, acquisition* concerned, const atte
   set_alarm(action);
   if (action.waits) line_->first().count_as_waiting();
   if (action.given_back_at == nowhere) return perform_act(action, concerned, answer);
+  if (!line_->empty() && line_->is_first(*concerned)) give_back_behind_first(concerned->request.asked.ttl);
   const bool released = if_memory([&] {
     give_back(
         action.given_back, concerned->request.asked.ttl, [this] { on_given_back(); }, action.given_back_at);
@@ -375,11 +402,11 @@ std::span<const owner_field> name::gather_party(acquisition& first) {
   if_memory([&] {
     line_->each_behind_first([&](acquisition& next) {
       auto& tries = next.seat.tries;
-      if (!first_asks().goes_along(first.request, next.request, tries, amount)) return false;
+      if (!first_asks().goes_along(first.request, first.seat.tries, next.request, tries, amount)) return false;
       if (party.empty()) party.push_back(own);
       if (tries.field.empty()) tries.field = host_.fields.next(next.request.amount);
       party.push_back(tries.field);
-      tries.unanswered = 1;
+      ++tries.unanswered;
       amount += next.request.amount;
       return true;
     });
@@ -429,7 +456,10 @@ std::shared_ptr<acquisition> name::take_out(acquisition& waiter, bool served) {
   if (was_first && line_->rules.trying()) {
     const auto written = waiter.withdraw_attempt();
     const auto party = std::exchange(line_->party, {});
-    if (written != nowhere) give_back_leavers(party, waiter.request.asked.ttl);
+    if (written != nowhere)
+      give_back_leavers(party, waiter.request.asked.ttl);
+    else
+      forget_attempt_of(party);
     may_hold |= written;
   }
   act(line_->rules.left(seen(waiter), was_first, served, may_hold, conditions()), &waiter);

@@ -14,12 +14,14 @@ class first_asks_alone final : public discipline {
   bool asks(std::size_t place) const noexcept override { return place == 0; }
   std::size_t served_at_once(std::size_t) const noexcept override { return 1; }
   std::string channel(const lock_keys& keys) const override { return channel_of(keys); }
-  // A grant for replicas waits for them alone. A field that may have been granted stays with its own waiter.
-  bool goes_along(const lock_request& first, const lock_request& next, const attempts& tries,
-                  std::size_t amount) const noexcept override {
+  // A grant for replicas waits for them alone. A party is granted from its first waiter on, so the unanswered fields
+  // that have permits are the foremost. The answer to a new field before them would not show these permits.
+  bool goes_along(const lock_request& first, const attempts& tries_of_first, const lock_request& next,
+                  const attempts& tries_of_next, std::size_t amount) const noexcept override {
     const bool same =
         next.asked.ttl == first.asked.ttl && first.asked.min_replicas == 0 && next.asked.min_replicas == 0;
-    return same && !next.whole && tries.unanswered == 0 && !tries.stands && amount + next.amount <= most_in_party;
+    const bool shown = tries_of_next.unanswered == 0 || tries_of_first.unanswered > 0;
+    return same && !next.whole && shown && !tries_of_next.stands && amount + next.amount <= most_in_party;
   }
   call attempt_of(const lock_keys& keys, const lock_request& request, const attempts& tries,
                   std::span<const owner_field> party) const override {

@@ -27,8 +27,8 @@ class discipline {
   virtual std::size_t served_at_once(std::size_t waiting) const noexcept = 0;
   virtual std::string channel(const lock_keys& keys) const = 0;
   /// The waiter `next` may go along with the command of `first`, whose party wants `amount` already.
-  virtual bool goes_along(const lock_request& first, const lock_request& next, const attempts& tries,
-                          std::size_t amount) const noexcept = 0;
+  virtual bool goes_along(const lock_request& first, const attempts& tries_of_first, const lock_request& next,
+                          const attempts& tries_of_next, std::size_t amount) const noexcept = 0;
   /// The command of the next attempt of a party. It refers to the keys and to the fields.
   virtual call attempt_of(const lock_keys& keys, const lock_request& request, const attempts& tries,
                           std::span<const owner_field> party) const = 0;

@@ -81,17 +81,23 @@ TEST_CASE("a waiter that stands needs a release everywhere") {
   CHECK(first_asks().may_have_granted({.field = {}, .stands = true}) == holdfast::detail::everywhere);
 }
 
-TEST_CASE("a party has waiters of the same terms, whose fields were never sent, and a hundred permits at most") {
+TEST_CASE("a party has waiters of the same terms, and a hundred permits at most") {
   lock_request first = wants(30s), next = wants(30s);
-  attempts tries{};
+  attempts tries_of_first{}, tries{};
   std::size_t amount = 99;
-  CHECK(first_asks().goes_along(first, next, tries, amount));
+  CHECK(first_asks().goes_along(first, tries_of_first, next, tries, amount));
   SECTION("another TTL") { next.asked.ttl = 20s; }
   SECTION("replicas") { first.asked.min_replicas = next.asked.min_replicas = 1; }
   SECTION("replicas for the next alone") { next.asked.min_replicas = 1; }
   SECTION("a part of several locks") { next.whole = &several; }
-  SECTION("an attempt without an answer") { tries.unanswered = 1; }
+  SECTION("an attempt without an answer behind a new field") { tries.unanswered = 1; }
   SECTION("a trace in Redis") { tries.stands = true; }
   SECTION("more than fit into a command") { next.amount = 2; }
-  CHECK_FALSE(first_asks().goes_along(first, next, tries, amount));
+  CHECK_FALSE(first_asks().goes_along(first, tries_of_first, next, tries, amount));
+}
+
+TEST_CASE("waiters whose attempt has no answer go along behind a first waiter of the same") {
+  const attempts unanswered{.field = {}, .unanswered = 1};
+  CHECK(first_asks().goes_along(wants(30s), unanswered, wants(30s), unanswered, 1));
+  CHECK(first_asks().goes_along(wants(30s), unanswered, wants(30s), {}, 1));
 }

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 // One command asks for several waiters of a line.
+#include <algorithm>
+
 #include "protocol/permits/permit_lock.hpp"
-#include "unit/sync/engine_fixture.hpp"
+#include "support/skip.hpp"
+#include "unit/sync/starving.hpp"
 
 using namespace holdfast;
 using namespace holdfast::test;
@@ -10,10 +13,14 @@ namespace {
 
 struct party : engine_fixture {
   ~party() { locks.reset(); }
-  lock_call want(std::uint8_t amount = 1, lock_options options = {}) {
+  lock_call want(std::uint8_t amount = 1, lock_options options = {}, std::optional<nanoseconds> limit = {}) {
+    using wait_mode = detail::lock_request::wait_mode;
     const lock_call asked;
-    const detail::lock_request request{
-        .owner = owner(), .amount = amount, .asked = detail::resolve_terms(settings, options)};
+    const detail::lock_request request{.owner = owner(),
+                                       .wait = limit ? wait_mode::until_deadline : wait_mode::forever,
+                                       .amount = amount,
+                                       .asked = detail::resolve_terms(settings, options),
+                                       .deadline = limit ? clock.now() + *limit : time_point::max()};
     asked.place(locks->lock(names, request, [this, asked](detail::lock_answer&& answer) {
       order.push_back(asked.place().get());
       asked.answer(answer.failed, std::move(answer.value));
@@ -25,6 +32,17 @@ struct party : engine_fixture {
   void has_too_few(milliseconds first_end) { answers(replies::integers({0, first_end.count()})); }
   // (counter, permits, door; ttl, total, door_ms, word, channel, waiters, n..., id...)
   std::size_t asked_for() const { return std::stoul(server.last().arguments().at(5)); }
+  /// The server grants and releases all that is asked for from now on.
+  void gives_all() {
+    for (int second = 0; second < 10; ++second, advance(1s))
+      for (const auto command : server.open()) {
+        const auto& asked = server.sent(command);
+        if (!asked.written) continue;
+        const bool acquire = asked.keys().size() == 3;
+        server.reply(command, acquire ? replies::integers({std::stoll(asked.arguments().at(5)), 9}) : replies::nil());
+        run();
+      }
+  }
   std::vector<std::string> ids() const {
     const auto words = server.last().arguments();
     return {words.begin() + 6 + static_cast<std::ptrdiff_t>(asked_for()), words.end()};
@@ -106,20 +124,95 @@ TEST_CASE_METHOD(party,
   CHECK(first.granted());
 }
 
-TEST_CASE_METHOD(party,
-                 "the members of a party whose answer was lost ask again with the same fields, each for itself") {
+TEST_CASE_METHOD(party, "the members of a party whose answer was lost ask again together, with the same fields") {
   const auto alone = want(), first = want(), second = want();
   gives(1, 2);
   const auto asked = ids();
   REQUIRE(asked.size() == 2);
   fails(errc::unconfirmed);
   advance(1s);
-  CHECK(ids() == std::vector<std::string>{asked[0]});
-  gives(1, 1);
+  CHECK(ids() == asked);
+  gives(2, 0);
   CHECK(first.granted());
-  CHECK(ids() == std::vector<std::string>{asked[1]});
-  gives(1, 1);
   CHECK(second.granted());
+}
+
+TEST_CASE_METHOD(party, "when the first of a party whose answer was lost leaves, the others ask together at once") {
+  const auto alone = want(), first = want(1, {}, 10ms), second = want(), third = want();
+  gives(1, 3);
+  const auto asked = ids();
+  REQUIRE(asked.size() == 3);
+  fails(errc::unconfirmed);
+  SECTION("it is cancelled") { first.cancel(); }
+  SECTION("its time is over") { advance(10ms); }
+  REQUIRE_FALSE(first.waits());
+  CHECK(sent("permits_release") == 1);
+  answers(GENERATE(replies::integers({1, 1}), replies::nil()));
+  CHECK(ids() == std::vector<std::string>{asked[1], asked[2]});
+  gives(2, 0);
+  CHECK(second.granted());
+  CHECK(third.granted());
+}
+
+TEST_CASE_METHOD(party, "a party whose answer was lost keeps its fields when its repetition is refused or withdrawn") {
+  const auto alone = want(), first = want(), second = want(), third = want();
+  gives(1, 3);
+  const auto asked = ids();
+  fails(errc::unconfirmed);
+  SECTION("refused") {
+    advance(1s);
+    errs("OOM command not allowed when used memory > 'maxmemory'.");
+    second.cancel();
+    CHECK(sent("permits_release") == 1);
+  }
+  SECTION("withdrawn") {
+    link_down();
+    advance(100ms);
+    first.cancel();
+    link_up();
+    CHECK(sent("permits_release") == 1);
+    answers(replies::nil());
+    CHECK(ids() == std::vector<std::string>{asked[1], asked[2]});
+  }
+}
+
+TEST_CASE_METHOD(party, "a party whose command was never written has nothing to give back") {
+  const auto alone = want();
+  gives(1, 3);
+  link_down();
+  const auto first = want(), second = want(), third = want();
+  first.cancel();
+  second.cancel();
+  SECTION("the last asks") {
+    link_up();
+    gives(1, 1);
+    CHECK(third.granted());
+  }
+  SECTION("the last leaves") { third.cancel(); }
+  CHECK(sent("permits_release") == 0);
+}
+
+TEST_CASE_METHOD(party,
+                 "after two attempts without an answer a party gives all its fields back, and asks with others") {
+  const auto alone = want();
+  std::vector<lock_call> all;
+  for (int n = 0; n < 100; ++n) all.push_back(want());
+  gives(1, 199);
+  const auto asked = ids();
+  REQUIRE(asked.size() == 100);
+  fails(errc::unconfirmed);
+  advance(1s);
+  fails(errc::unconfirmed);
+  CHECK(sent("permits_release") == 100);
+  all.back().cancel();
+  CHECK(sent("permits_release") == 100);
+  for (int n = 0; n < 100; ++n) answers(replies::nil());
+  advance(1s);
+  CHECK(asked_for() == 99);
+  for (const auto& id : ids()) CHECK(std::find(asked.begin(), asked.end(), id) == asked.end());
+  gives(99, 0);
+  CHECK(all.front().granted());
+  CHECK(all[98].granted());
 }
 
 TEST_CASE_METHOD(party, "members stay in the line when the first leaves, and may have been granted meanwhile") {
@@ -174,4 +267,26 @@ TEST_CASE_METHOD(party, "a grant that comes too late for its first comes too lat
   gives(2, 0);
   CHECK(first.waits());
   CHECK(second.waits());
+}
+
+TEST_CASE("no allocation that fails where a party gives its fields back leaves one of its waiters without an answer") {
+  if (!failing_allocations::available()) skip("the sanitizer has the allocator for itself");
+  const auto lost_twice = [](party& fixture) {
+    fixture.want();
+    std::vector<lock_call> all;
+    for (int n = 0; n < 3; ++n) all.push_back(fixture.want());
+    fixture.gives(1, 9);
+    fixture.fails(errc::unconfirmed);
+    fixture.advance(1s);
+    REQUIRE(fixture.asked_for() == 3);
+    fixture.server.fail(fixture.server.open().front(), errc::unconfirmed);
+    return all;
+  };
+  const auto runs = starve<party>(
+      lost_twice, [](party& fixture, const auto&) { fixture.run(); },
+      [](party& fixture, const std::vector<lock_call>& all) {
+        fixture.gives_all();
+        for (const auto& each : all) CHECK_FALSE(each.waits());
+      });
+  CHECK(runs > 1);
 }
