@@ -116,6 +116,38 @@ TEST_CASE("the note of the next holder is shown after a pass") {
   }
 }
 
+TEST_CASE("a hold whose note is refused is not shown with the note of the hold before it") {
+  world w;
+  auto redis = w.make(with_notes), other = w.make(with_notes);
+  const auto allow = [&](const char* bytes) { w.eye("CONFIG", "SET", "maxmemory", bytes); };
+  // The server knows the script from now on. So the note of a grant is there when holder() is answered.
+  auto known = w.run(redis.mutex("m").lock(about("known")));
+  until_noted(w, other.mutex("m"), "known");
+  w.run(known.unlock());
+  std::string shown;
+  const auto fill_server = [&](mutex m) -> asio::awaitable<void> {
+    auto held = co_await m.lock(about("first"));
+    shown = (co_await m.holder())->note;
+    allow("1");
+    co_await held.unlock();
+  };
+  bool passed = false;
+  while (!passed) {
+    auto before = w.run(other.mutex("m").lock());
+    started<void> first(w, fill_server(redis.mutex("m")));
+    started<lease> second(w, redis.mutex("m").lock(about("second")));
+    w.until([&] { return w.eye("PUBSUB", "NUMSUB", "redisson_lock__channel:{m}").array().at(1) == 1; });
+    w.run(before.unlock());
+    w.until([&] { return first.succeeded(); });
+    CHECK(shown == "first");
+    passed = w.heard->count(event_kind::passed) > 0;
+    if (passed) until_noted(w, other.mutex("m"), "-");
+    allow("0");
+    w.until([&] { return second.succeeded(); });
+    w.run(second.answer->value().unlock());
+  }
+}
+
 TEST_CASE("foreign contents beside a lock are ignored, and harm neither holder nor holding") {
   of_every_kind([](const lock_kind& k, lock_world& w) {
     auto redis = w.make(with_notes), without = w.make();

@@ -65,8 +65,9 @@ void grant_notes::write_if_due(claim& held, note& kept) {
   kept.lives_until = now + ttl;
 }
 
-// A failed write counts like any other. It is not repeated at once, or a refusal would be repeated without end. The
-// next renewal makes the key live longer, so a write is due then.
+// A failed write is not repeated at once, or a refusal would be repeated without end. The next renewal makes the key
+// live longer, so a write is due then. After a lost write the older note may be there, so any confirmation is followed
+// by a write.
 void grant_notes::on_answer(claim& held, const outcome& outcome) noexcept {
   report_refusal(outcome);
   const auto found = notes_.find(&held);
@@ -75,6 +76,7 @@ void grant_notes::on_answer(claim& held, const outcome& outcome) noexcept {
   kept.under_way = false;
   if (!kept.wanted) return static_cast<void>(notes_.erase(found));
   if_memory([&] { write_if_due(held, kept); });
+  if (outcome.error && !kept.under_way) kept.lives_until = {};
 }
 
 // Once per client, like a withheld message: the missing permission concerns every note.

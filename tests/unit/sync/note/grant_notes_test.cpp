@@ -140,6 +140,20 @@ TEST_CASE_METHOD(in_turns, "a pass is noted also if the write before it fails") 
   CHECK(last_note() == "29995: 0 #1 second");
 }
 
+TEST_CASE_METHOD(in_turns, "a note that was lost with its connection is written when the hold is confirmed") {
+  const auto first = hold("a", about("first"));
+  const auto second = lock("a", about("second"));
+  kept();
+  unlock(first);
+  REQUIRE(second.granted());
+  CHECK(last_note() == "29995: 0 #1 second");
+  link_down();
+  link_up();
+  confirms();
+  CHECK(written() == 3);
+  CHECK(last_note() == "30000: 0 #1 second");
+}
+
 TEST_CASE_METHOD(notes, "an answer after the end of the hold writes nothing more") {
   const auto held = hold("a", about("x"));
   unlock(held);
