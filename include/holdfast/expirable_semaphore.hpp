@@ -74,9 +74,9 @@ class HOLDFAST_EXPORT expirable_semaphore {
   /// of it at their next renewal. Throws as mutex::force_unlock().
   asio::awaitable<unsigned> force_release() const;
 
-  /// One permit, as a lock: for with_lock and for code that takes a mutex. Its is_locked() returns true if no permit is
-  /// free. Its holder() is the permit that ends next. Its force_unlock() takes all permits back. any_of() and
-  /// multi_lock refuse it (invalid_config).
+  /// One permit, as a lock: for with_lock, multi_lock and code that takes a mutex. Its is_locked() returns true if no
+  /// permit is free. Its holder() is the permit that ends next. Its force_unlock() takes all permits back. any_of
+  /// refuses it (invalid_config).
   mutex as_mutex() const;
 
   const std::string& name() const noexcept;

@@ -63,8 +63,9 @@ class [[nodiscard]] HOLDFAST_EXPORT multi_lease {
   std::vector<lease> leases_;
 };
 
-/// Several locks as one, all or none. They may be of any kinds and any clients, also of different servers (then it is
-/// Redisson's RedissonMultiLock). Cheap to copy, holds nothing, may outlive its clients (then: shutting_down).
+/// Several locks as one, all or none. They may be of any kinds except red_lock, and of any clients, also of different
+/// servers (then it is Redisson's RedissonMultiLock). Cheap to copy, holds nothing, may outlive its clients (then:
+/// shutting_down).
 ///
 ///     std::vector<holdfast::mutex> accounts{redis.mutex("account:1"), redis.mutex("account:2")};
 ///     auto both = co_await holdfast::multi_lock(accounts).lock();
@@ -72,7 +73,7 @@ class [[nodiscard]] HOLDFAST_EXPORT multi_lease {
 /// Calls of multi_lock never deadlock each other, in whatever order each was given its locks. All processes take locks
 /// in one order, whatever their URLs:
 /// - servers by their run ids; in a cluster the slots
-/// - of one server or slot, each simple_mutex before each mutex and fenced_mutex
+/// - of one server or slot, each simple_mutex before each mutex and fenced_mutex, and these before each permit
 /// - then the bytes of the key: key_prefix and name
 ///
 /// Neighbours in this order form a group if they are of one client, one kind and, in a cluster, one slot. One script
@@ -80,6 +81,9 @@ class [[nodiscard]] HOLDFAST_EXPORT multi_lease {
 /// after the other; the earlier ones are kept meanwhile. A call for {a, b} keeps its turn for `a` while it waits for
 /// `b`. So callers of this process for `a` alone and `b` alone cannot starve it. Callers of other processes may pass
 /// it, as they may pass any waiter.
+///
+/// A permit of expirable_semaphore::as_mutex() is a group of its own, and is taken as by its lock(). Each call takes
+/// another permit: an owner that holds all permits waits for itself.
 ///
 /// Locks that the same owner holds already are re-entered; a simple_mutex throws already_held. **The order holds for
 /// nested locks as well.** An owner that holds `b` and asks for {a, b} waits for `a` while it holds `b`. So does an
@@ -101,8 +105,9 @@ class HOLDFAST_EXPORT multi_lock {
   static constexpr std::size_t most = 1000;  ///< locks; one script looks at each, and Redis does not interrupt it
 
   /// A lock that is listed twice counts once. Throws invalid_name for an empty list and for more than `most` locks.
-  /// Throws invalid_config for locks of different owners, and for one lock as mutex and as fenced_mutex. Names are
-  /// checked at first use, as by a mutex. If a mutex was moved from, every call throws what that mutex throws.
+  /// Throws invalid_config for a red_lock, for locks of different owners, and for one lock as mutex and as
+  /// fenced_mutex. Names are checked at first use, as by a mutex. If a mutex was moved from, every call throws what
+  /// that mutex throws.
   explicit multi_lock(const std::vector<mutex>& mutexes);
 
   /// Waits until all are granted, also through outages of Redis. Throws as mutex::lock().

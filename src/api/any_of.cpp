@@ -45,7 +45,7 @@ locks_list locks_of(const std::vector<mutex>& mutexes) {
   for (const auto& mutex : mutexes) {
     const auto& keys = access::keys(mutex);
     if (!of_one_client(mutex, first)) refuse_mixture("clients");
-    if (!keys->of.acquire_any.make) throw error(errc::invalid_config, "any of " + std::string(keys->of.name) + "s");
+    if (!keys->of.acquire_any.make) throw error(errc::invalid_config, "any_of takes no " + std::string(keys->of.name));
     if (&keys->of != &access::keys(first)->of) refuse_mixture("kinds");
     if (access::given_owner(mutex) != access::given_owner(first)) refuse_mixture("owners");
     if (names.insert(keys->name).second) all.push_back(keys);

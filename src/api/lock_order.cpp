@@ -38,7 +38,8 @@ std::vector<lock_group> groups_of(std::vector<placed_lock> all) {
   for (const auto& placed : all) {
     const auto& keys = placed.lock->keys;
     const bool next = groups.empty() || !same_client({groups.back().home, {}}, *placed.lock) ||
-                      groups.back().slot != placed.slot || &groups.back().keys.front()->of != &keys->of;
+                      groups.back().slot != placed.slot || &groups.back().keys.front()->of != &keys->of ||
+                      !keys->of.acquire_all.make;
     if (next) groups.push_back({placed.lock->home, placed.run, placed.slot, {}, {}});
     groups.back().keys.push_back(keys);
     groups.back().places.push_back(placed.place);

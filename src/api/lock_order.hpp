@@ -13,7 +13,8 @@
 /// Pure: the order in which all processes take the locks of one joint call.
 ///
 /// Decision: a group is of one kind, one client and one slot, and a coroutine takes one group after the other. It keeps
-/// the leases in its frame, so that every way out gives them back, and nothing of it is on the strand.
+/// the leases in its frame, so that every way out gives them back, and nothing of it is on the strand. A kind without a
+/// script for several locks has groups of one lock, which its own lock() takes.
 ///
 /// Decision: the order is (run_id, slot, layout, key). The kind is not part of it, because a plain and a fenced lock of
 /// one name exclude each other. By kind, {plain a, plain b} and {fenced a, plain b} would differ. The layout before the
@@ -45,7 +46,8 @@ struct placed_lock {
   key_group slot = 0;  // topology::group_of()
 };
 
-/// Neighbours in the order, of one client, one kind and one slot. One script takes them.
+/// Neighbours in the order, of one client, one kind and one slot. One script takes them. A kind without such a script
+/// has groups of one.
 struct lock_group {
   std::weak_ptr<core> home;
   std::string run;

@@ -57,7 +57,7 @@ plan_ptr plan_of(const std::vector<mutex>& mutexes) {
   std::vector<std::size_t> order;
   for (const auto& mutex : mutexes) {
     const auto& row = access::keys(mutex)->of;
-    if (!row.acquire_all.make) throw error(errc::invalid_config, "all of " + std::string(row.name) + "s");
+    if (row.voted) throw error(errc::invalid_config, "multi_lock takes no " + std::string(row.name));
     if (access::given_owner(mutex) != plan.locker)
       throw error(errc::invalid_config, "all of locks of different owners");
     order.push_back(order.size());
@@ -153,18 +153,60 @@ struct group_answer {
 };
 
 using groups_ptr = std::shared_ptr<const std::vector<group>>;
+using group_caller = std::shared_ptr<caller<group_answer>>;
+
+/// A group that is being taken.
+struct group_call {
+  detail::cancellable_ptr place{};           // null: it was answered at once
+  detail::function<void()> order_changed{};  // answers it as moved, unless it was answered before
+};
+
+/// One script takes all of them.
+group_call take_together(engine& locks, const group& group, const lock_request& request, const group_caller& to) {
+  std::vector<lease> room;  // there may be no memory once the locks are held
+  room.reserve(group.keys.size());
+  auto answered = [to, room = std::move(room)](detail::multi_answer answer) mutable {
+    using kind = group_answer::kind;
+    if (answer.failed) return to->answer(answer.failed);
+    auto& [records, moved] = answer.value;
+    group_answer reply{moved ? kind::moved : records.empty() ? kind::busy : kind::had, std::move(room)};
+    for (auto& record : records) reply.leases.push_back(access::make_lease(std::move(record)));
+    to->answer({}, std::move(reply));
+  };
+  const auto place = locks.lock_all(group.keys, group.run, request, std::move(answered));
+  return {place, [place = std::weak_ptr(place)] {
+            if (const auto still = place.lock()) still->order_changed();
+          }};
+}
+
+/// The only one of its group is taken as by its own lock(), which also reports a change of the order as cancelled.
+group_call take_alone(engine& locks, const group& group, const lock_request& request, const group_caller& to) {
+  std::vector<lease> room;  // as above
+  room.reserve(1);
+  to->concerns(group.keys.front());
+  auto answered = [to, room = std::move(room)](detail::lock_answer&& answer) mutable {
+    if (answer.failed) return to->answer(answer.failed);
+    if (!answer.value) return to->answer({}, {group_answer::kind::busy});
+    room.push_back(access::make_lease(std::move(answer.value)));
+    to->answer({}, {group_answer::kind::had, std::move(room)});
+  };
+  const auto place = locks.lock(group.keys.front(), request, std::move(answered));
+  return {place, [to = std::weak_ptr(to), place = std::weak_ptr(place)] {
+            if (const auto waits = to.lock()) waits->answer({}, {group_answer::kind::moved});
+            if (const auto still = place.lock()) still->cancel();
+          }};
+}
 
 /// Makes the call begin anew when one of these servers is another run, with another place in the order. Other calls
 /// take their locks in the new order. A call that waited with locks of the old order could wait for them in a circle.
-void watch_order(const groups_ptr& groups, std::size_t upto, const std::shared_ptr<caller<group_answer>>& to,
-                 const std::shared_ptr<detail::multi_acquisition>& place) {
+void watch_order(const groups_ptr& groups, std::size_t upto, const group_caller& to,
+                 detail::function<void()> order_changed) {
   const auto here = (*groups)[upto].home;
-  const auto moved = [here, to = std::weak_ptr(to), place = std::weak_ptr(place)] {
+  const auto begin_anew = std::make_shared<const detail::function<void()>>(std::move(order_changed));
+  const auto moved = [here, to = std::weak_ptr(to), begin_anew] {
     const auto home = here.lock();
     if (!home || to.expired()) return;
-    home->enter_later([place] {
-      if (const auto still = place.lock()) detail::if_memory([&] { still->order_changed(); });
-    });
+    home->enter_later([begin_anew] { detail::if_memory([&] { (*begin_anew)(); }); });
   };
   for (std::size_t n = 0; n <= upto; ++n) {
     const auto home = (*groups)[n].home.lock();
@@ -179,35 +221,25 @@ void watch_order(const groups_ptr& groups, std::size_t upto, const std::shared_p
 
 asio::awaitable<group_answer> taken(plan_ptr plan, groups_ptr groups, std::size_t position, joint_call_ptr call) {
   const auto& group = (*groups)[position];
-  auto begin = [plan, groups, position, call](engine& locks, const std::shared_ptr<caller<group_answer>>& to,
-                                              const calling_coroutine& by) {
-    using kind = group_answer::kind;
+  auto begin = [plan, groups, position, call](engine& locks, const group_caller& to, const calling_coroutine& by) {
     const auto& group = (*groups)[position];
     for (const auto& keys : group.keys) detail::check_lock(locks, *keys);
     if (call->slots.empty()) {  // there is one client
       learn_slots(locks, *plan, plan->locks.front(), *call);
       const auto& slots = call->slots;
       if (std::adjacent_find(slots.begin(), slots.end(), std::not_equal_to<>()) != slots.end())
-        return to->answer({}, {kind::apart, {}});
+        return to->answer({}, {group_answer::kind::apart});
     }
-    std::vector<lease> room;  // there may be no memory once the locks are held
-    room.reserve(group.keys.size());
-    auto answered = [to, room = std::move(room)](detail::multi_answer answer) mutable {
-      if (answer.failed) return to->answer(answer.failed);
-      auto& [records, moved] = answer.value;
-      group_answer reply{moved ? kind::moved : records.empty() ? kind::busy : kind::had, std::move(room)};
-      for (auto& record : records) reply.leases.push_back(access::make_lease(std::move(record)));
-      to->answer({}, std::move(reply));
-    };
-    auto place = locks.lock_all(group.keys, group.run, call->request(locks, by), std::move(answered));
-    if (!place) return;
-    to->cancels(place);
+    const auto take = group.keys.front()->of.acquire_all.make ? take_together : take_alone;
+    auto taking = take(locks, group, call->request(locks, by), to);
+    if (!taking.place) return;
+    to->cancels(taking.place);
     if (position == 0) return;  // it holds nothing yet that others could wait for
     try {
-      watch_order(groups, position, to, place);
+      watch_order(groups, position, to, std::move(taking.order_changed));
     } catch (...) {
       to->fail(std::current_exception());
-      place->cancel();
+      taking.place->cancel();
     }
   };
   return detail::on_strand<group_answer>(group.home.lock(), std::move(begin), detail::refused_by(group.home));

@@ -98,7 +98,7 @@ struct kind {
     answer<acquire_any_answer> (*read)(const redis::outcome&, std::size_t sent);
   } acquire_any;
   /// Takes all of several locks, of this kind and at one server, or none. Each has a field of its own. Null: multi_lock
-  /// refuses the kind.
+  /// takes one after the other, or refuses a kind that votes.
   struct {
     call (*make)(const std::vector<shared_keys>&, milliseconds, std::span<const owner_field>);
     answer<acquire_all_answer> (*read)(const redis::outcome&, std::size_t sent);

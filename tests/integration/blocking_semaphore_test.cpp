@@ -156,3 +156,16 @@ TEST_CASE_METHOD(semaphore_world, "a function under a permit learns of the loss 
   CHECK(client_side::code_of_call([&] { blocking::with_lock(s, lose); }) == errc::lost);
   CHECK(told);
 }
+
+TEST_CASE_METHOD(semaphore_world, "a permit is one of several locks of a thread") {
+  blocking::client redis(settings());
+  const auto s = redis.expirable_semaphore("s", 1);
+  const auto m = redis.mutex("m"), permit = s.as_mutex();
+  blocking::multi_lock both({permit, m});
+  both.lock();
+  CHECK(out() == 1);
+  CHECK(eye("EXISTS", "m") == 1);
+  both.unlock();
+  CHECK(out() == 0);
+  CHECK(eye("EXISTS", "m") == 0);
+}

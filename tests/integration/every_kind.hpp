@@ -306,5 +306,11 @@ void of_every_kind_of_one_server(Test test) {
   std::erase_if(kinds, [](const lock_kind& k) { return k.servers > 1; });
   in_worlds(kinds, test);
 }
+template <class Test>
+void of_every_kind_and_permit_of_one_server(Test test) {
+  auto kinds = every_kind();
+  std::erase_if(kinds, [](const lock_kind& k) { return k.servers > 1; });
+  in_worlds(kinds, test);
+}
 
 }  // namespace holdfast::test

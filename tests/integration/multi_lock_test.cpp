@@ -111,7 +111,7 @@ TEST_CASE("multi_lock of every kind: a key that is no lock fails it, and says wh
 }
 
 TEST_CASE("multi_lock of every kind: in whatever order they are named, calls of two clients exclude and end") {
-  of_every_kind_of_one_server([](const lock_kind& k, lock_world& w) {
+  of_every_kind_and_permit_of_one_server([](const lock_kind& k, lock_world& w) {
     auto a = w.make(), b = w.make();
     int inside = 0, worst = 0, ended = 0;
     const std::vector<std::vector<std::string>> sets{{"m", "n"}, {"n", "m"}, {"m", "n", "o"}, {"o", "m"}};
@@ -135,7 +135,7 @@ TEST_CASE("multi_lock of every kind: in whatever order they are named, calls of 
 }
 
 TEST_CASE("multi_lock of every kind: it is not starved by callers for each of its locks") {
-  of_every_kind_of_one_server([](const lock_kind& k, lock_world& w) {
+  of_every_kind_and_permit_of_one_server([](const lock_kind& k, lock_world& w) {
     auto redis = w.make();
     bool had = false;
     int ended = 0;
@@ -198,7 +198,7 @@ TEST_CASE("multi_lock of every kind: the loss of one cancels the body, and the o
 }
 
 TEST_CASE("multi_lock of every kind: cancelled anywhere it leaves nothing") {
-  of_every_kind_of_one_server([](const lock_kind& k, lock_world& w) {
+  of_every_kind_and_permit_of_one_server([](const lock_kind& k, lock_world& w) {
     auto make = [&](client& redis) -> step {
       return [&]() -> asio::awaitable<void> { auto held = co_await all_of(k, redis).lock(); };
     };
@@ -207,7 +207,7 @@ TEST_CASE("multi_lock of every kind: cancelled anywhere it leaves nothing") {
 }
 
 TEST_CASE("multi_lock of every kind: cancelled anywhere while it waits it leaves nothing") {
-  of_every_kind_of_one_server([](const lock_kind& k, lock_world& w) {
+  of_every_kind_and_permit_of_one_server([](const lock_kind& k, lock_world& w) {
     auto make = [&](client& redis) -> step {
       k.taken_by_stranger(w.eye, 15ms);
       const auto choice = all_of(k, redis, {"l", "m", "n"});
@@ -265,6 +265,43 @@ TEST_CASE("multi_lock takes locks of several kinds, a script for each") {
   w.until([&] { return keys_of(w) == std::set<std::string>{"m"}; });
   CHECK_FALSE(w.run(multi_lock(mixed).try_lock_for(20ms)));
   w.until([&] { return keys_of(w) == std::set<std::string>{"m"}; });
+}
+
+TEST_CASE("multi_lock takes permits beside other locks, and keeps these while it waits for one") {
+  world w;
+  auto a = w.make(), b = w.make();
+  const auto permits_out = [&] { return w.eye("ZCARD", "{s}:timeout").integer(); };
+  const auto mixed = [](const client& c) {
+    return multi_lock({c.expirable_semaphore("s", 2).as_mutex(), c.mutex("m"), c.expirable_semaphore("t", 1).as_mutex(),
+                       c.simple_mutex("n")});
+  };
+  auto held = w.run(mixed(a).lock({.ttl = 10s}));
+  REQUIRE(held.size() == 4);
+  CHECK(held[0].name() == "s");
+  CHECK(held[3].name() == "n");
+  CHECK(held.valid_for() > 5s);
+  CHECK(permits_out() == 1);
+  auto only_permit = w.run(b.expirable_semaphore("t", 1).as_mutex().try_lock());
+  CHECK_FALSE(only_permit);
+  CHECK_FALSE(w.run(multi_lock({b.mutex("o"), b.expirable_semaphore("t", 1).as_mutex()}).try_lock()));
+  w.until([&] { return w.eye("EXISTS", "o") == 0; });
+  started<multi_lease> waiting(w, multi_lock({b.expirable_semaphore("t", 1).as_mutex(), b.mutex("o")}).lock());
+  w.until([&] { return w.eye("PUBSUB", "NUMSUB", "redisson_sc:{t}").array().at(1) == 1; });
+  CHECK(w.eye("EXISTS", "o") == 1);
+  w.run(held.unlock());
+  w.until([&] { return waiting.succeeded(); });
+  CHECK(permits_out() == 0);
+  w.run(waiting.answer->value().unlock());
+  CHECK(w.eye("EXISTS", "m", "n", "o", "{s}:timeout", "{t}:timeout") == 0);
+}
+
+TEST_CASE("a semaphore that is named twice in multi_lock gives one permit") {
+  world w;
+  auto redis = w.make();
+  const auto permit = redis.expirable_semaphore("s", 2).as_mutex();
+  auto held = w.run(multi_lock({permit, permit}).lock());
+  CHECK(held.size() == 1);
+  CHECK(w.run(redis.expirable_semaphore("s", 2).available()) == 1);
 }
 
 TEST_CASE("multi_lock of several kinds: where Redis does not confirm at its end what it has, all is begun anew") {
@@ -481,6 +518,9 @@ TEST_CASE("multi_lock of two servers: where one restarts while the other is wait
 }
 
 TEST_CASE("multi_lock of two servers: where one restarts that is held already, another one is waited for anew") {
+  const auto lock_of = GENERATE(
+      +[](const client& c) { return c.mutex("m"); },
+      +[](const client& c) { return c.expirable_semaphore("m", 1).as_mutex(); });
   redis_options keeps_its_data;
   keeps_its_data.arguments = {"--appendonly", "yes"};
   world w(keeps_its_data);
@@ -490,8 +530,8 @@ TEST_CASE("multi_lock of two servers: where one restarts that is held already, a
   auto a = own(w.server), b = own(second), other_a = own(w.server), other_b = own(second);
   const bool a_first = run_of(w.eye) < run_of(eye);
   auto& first = a_first ? w.server : second;
-  auto busy = w.run((a_first ? other_b : other_a).mutex("m").lock());
-  started<multi_lease> waiting(w, multi_lock({a.mutex("m"), b.mutex("m")}).lock());
+  auto busy = w.run(lock_of(a_first ? other_b : other_a).lock());
+  started<multi_lease> waiting(w, multi_lock({lock_of(a), lock_of(b)}).lock());
   auto& eye_of_later = a_first ? eye : w.eye;
   w.until([&] { return eye_of_later("PUBSUB", "CHANNELS").array().size() == 1; });
   const auto before = w.heard->count(kind::released);
@@ -499,7 +539,7 @@ TEST_CASE("multi_lock of two servers: where one restarts that is held already, a
   w.until([&] { return w.heard->count(kind::released) > before; });  // what it had is given back
   CHECK_FALSE(waiting.answer);
   // By the order of now nobody waits in a circle.
-  started<multi_lease> another(w, multi_lock({other_a.mutex("m"), other_b.mutex("m")}).lock());
+  started<multi_lease> another(w, multi_lock({lock_of(other_a), lock_of(other_b)}).lock());
   w.run(busy.unlock());
   w.until([&] { return waiting.succeeded() || another.succeeded(); });
   w.run((waiting.succeeded() ? waiting : another).answer->value().unlock());

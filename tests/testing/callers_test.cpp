@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "support/catch.hpp"
+#include "testing/code_of.hpp"
 
 using namespace holdfast;
 using namespace std::chrono_literals;
@@ -152,4 +153,64 @@ TEST_CASE("multi_lock of two servers: what is lost at one while the other is wai
     servers.run(got->unlock());
   }
   CHECK(waited_for_the_later == 1);
+}
+
+TEST_CASE("multi_lock takes a permit last, keeps what it has while it waits for one, and is lost with it") {
+  asio::io_context io;
+  testing::server server(io);
+  auto redis = server.make_client(), other = server.make_client();
+  const auto elsewhere = other.expirable_semaphore("pool", 1);
+  const multi_lock both({redis.expirable_semaphore("pool", 1).as_mutex(), redis.mutex("m")});
+  auto busy = server.run(elsewhere.acquire());
+  CHECK_FALSE(server.run(both.try_lock()));
+  server.run_until_idle();
+  CHECK(server.locks().empty());
+  std::optional<bool> had;
+  asio::co_spawn(io, both.try_lock_for(100ms),
+                 [&](std::exception_ptr, const std::optional<multi_lease>& got) { had = got.has_value(); });
+  server.advance(99ms);
+  CHECK(server.holder("m"));
+  CHECK_FALSE(had);
+  server.advance(1ms);
+  CHECK(had == false);
+  server.run_until_idle();
+  CHECK(server.locks().empty());
+  std::optional<multi_lease> got;
+  asio::co_spawn(io, both.lock(), [&](std::exception_ptr, multi_lease all) { got = std::move(all); });
+  server.advance(1min);
+  CHECK(server.holder("m"));
+  CHECK_FALSE(got);
+  server.run(busy.unlock());
+  server.run_until_idle();
+  REQUIRE(got);
+  CHECK((*got)[0].name() == "pool");
+  CHECK((*got)[1].name() == "m");
+  server.advance(1h);
+  CHECK(got->held());
+  CHECK(server.run(elsewhere.force_release()) == 1);
+  server.advance(20s);
+  CHECK(got->state() == lease_state::lost);
+  CHECK(test::code_of([&] { server.run(got->unlock()); }) == errc::lost);
+  CHECK(server.locks().empty());
+}
+
+TEST_CASE("a multi_lock that is cancelled while it waits for a permit leaves nothing") {
+  asio::io_context io;
+  testing::server server(io);
+  auto redis = server.make_client(), other = server.make_client();
+  const auto elsewhere = other.expirable_semaphore("pool", 1);
+  const multi_lock both({redis.expirable_semaphore("pool", 1).as_mutex(), redis.mutex("m")});
+  auto busy = server.run(elsewhere.acquire());
+  asio::cancellation_signal stop;
+  std::exception_ptr failure;
+  const auto ended = [&](std::exception_ptr thrown, const multi_lease&) { failure = std::move(thrown); };
+  asio::co_spawn(io, both.lock(), asio::bind_cancellation_slot(stop.slot(), ended));
+  server.advance(1s);
+  CHECK(server.holder("m"));
+  stop.emit(asio::cancellation_type::terminal);
+  server.run_until_idle();
+  CHECK(failure);
+  CHECK(server.locks().empty());
+  server.run(busy.unlock());
+  CHECK(server.run(elsewhere.available()) == 1);
 }

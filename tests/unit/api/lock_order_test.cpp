@@ -7,6 +7,7 @@
 
 #include <holdfast/error.hpp>
 
+#include "protocol/permits/permit_lock.hpp"
 #include "support/catch.hpp"
 
 using namespace holdfast;
@@ -76,6 +77,15 @@ TEST_CASE_METHOD(call_fixture, "two kinds of one slot are two groups, and the sl
   want(one, "c", {}, 8, detail::simple_lock);
   want(one, "d", {}, 9);
   CHECK(order() == "b | a | c | d");
+}
+
+TEST_CASE_METHOD(call_fixture, "permits are groups of one, behind the other locks of their slot") {
+  want(one, "a", {}, 7, detail::permit_lock);
+  want(one, "b", {}, 7, detail::permit_lock);
+  want(one, "c", {}, 7);
+  want(one, "d", {}, 7);
+  want(one, "e", {}, 8, detail::simple_lock);
+  CHECK(order() == "c d | a | b | e");
 }
 
 TEST_CASE_METHOD(call_fixture, "the order of a cluster's locks is the same beside another server's") {

@@ -9,6 +9,7 @@
 #include <holdfast/error.hpp>
 
 #include "api/core.hpp"
+#include "protocol/permits/permit_lock.hpp"
 #include "support/catch.hpp"
 
 using namespace holdfast;
@@ -35,7 +36,7 @@ std::string refusal_of(const kind& of) {
 
 }  // namespace
 
-TEST_CASE("any_of and multi_lock take locks of each kind whose row has the step") {
+TEST_CASE("any_of and multi_lock take locks of each kind whose row has both steps") {
   for (const auto* of : {&detail::plain_lock, &detail::fenced_lock, &detail::simple_lock}) {
     CHECK(refusal_of<any_of>(*of).empty());
     CHECK(refusal_of<multi_lock>(*of).empty());
@@ -46,28 +47,16 @@ TEST_CASE("any_of and multi_lock refuse red_locks") {
   for (const auto* of : {&detail::red_plain_lock, &detail::red_simple_lock}) {
     CHECK(refusal_of<any_of>(*of) ==
           "invalid configuration: "
-          "any of red_locks");
+          "any_of takes no red_lock");
     CHECK(refusal_of<multi_lock>(*of) ==
           "invalid configuration: "
-          "all of red_locks");
+          "multi_lock takes no red_lock");
   }
 }
 
-TEST_CASE("a kind without one of the two steps is refused by the one that needs it") {
-  auto one_at_a_time = detail::plain_lock;
-  one_at_a_time.name = "turnstile";
-  SECTION("any_of") {
-    one_at_a_time.acquire_any = {};
-    CHECK(refusal_of<any_of>(one_at_a_time) ==
-          "invalid configuration: "
-          "any of turnstiles");
-    CHECK(refusal_of<multi_lock>(one_at_a_time).empty());
-  }
-  SECTION("multi_lock") {
-    one_at_a_time.acquire_all = {};
-    CHECK(refusal_of<any_of>(one_at_a_time).empty());
-    CHECK(refusal_of<multi_lock>(one_at_a_time) ==
-          "invalid configuration: "
-          "all of turnstiles");
-  }
+TEST_CASE("a permit is refused by any_of, and taken by multi_lock") {
+  CHECK(refusal_of<any_of>(detail::permit_lock) ==
+        "invalid configuration: "
+        "any_of takes no expirable_semaphore");
+  CHECK(refusal_of<multi_lock>(detail::permit_lock).empty());
 }
