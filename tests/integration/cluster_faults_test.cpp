@@ -70,6 +70,37 @@ TEST_CASE("a slot moves under its holder, its waiter and its releaser, there and
   CHECK(w.locks().empty());
 }
 
+TEST_CASE("permits are renewed and given back while their slot moves, and the next ones are had when it has moved") {
+  cluster_world w;
+  const auto patient_unlock = [](config& c) { patient(c), c.command_timeout = 20s; };
+  auto a = w.make(patient_unlock), b = w.make(patient_unlock), quick = w.make();
+  const auto s = w.rig.name_on(0);
+  const auto slot = w.rig.slot_of(s);
+  const auto of = [&](const client& c) { return c.expirable_semaphore(s, 4); };
+  for (const std::size_t to : {1, 0}) {
+    auto one = w.run(of(a).acquire()), next = w.run(of(a).acquire()), two = w.run(of(a).acquire(2));
+    started<lease> waits(w, of(b).acquire());
+    w.until([&] { return w.awaited("redisson_sc:{m}", s); });
+    w.rig.begin_move(slot, to);
+    w.run(two.renew());
+    w.run(one.unlock());
+    CHECK(w.code_of(of(quick).try_acquire()) == errc::server_refused);
+    w.rig.move_keys(slot, to);
+    w.run(two.renew());
+    w.run(next.unlock());
+    started<void> all_back(w, two.unlock());
+    w.pass(50ms);
+    CHECK_FALSE(all_back.answer);
+    CHECK_FALSE(waits.answer);
+    w.rig.end_move(slot, to);
+    w.until([&] { return all_back.succeeded() && waits.succeeded(); });
+    CHECK(w.run(of(quick).available()) == 3);
+    w.run(waits.answer->value().unlock());
+    CHECK(w.to_owner(s)("GET", s) == "4");
+  }
+  CHECK_FALSE(w.told(kind::lost));
+}
+
 TEST_CASE("the node that a slot is moving to is told the scripts while it asks for each command singly") {
   cluster_world w;
   auto redis = w.make();

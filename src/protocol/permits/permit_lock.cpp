@@ -15,6 +15,10 @@
 //
 // Decision: the door has the first id of its waiter, not the client's. So a release of these ids opens it, and touches
 // no other hold or waiter of the client. An unanswered release is repeated like any other.
+//
+// Decision: the release of one permit does not name the door, which a waiter for one never closes. While a slot moves,
+// its servers refuse a script with TRYAGAIN if one of its keys does not exist. A renewal and this release have only
+// keys that do. An acquire and the release of several are repeated until the slot has moved.
 #include "protocol/permits/permit_lock.hpp"
 
 #include <array>
@@ -136,15 +140,16 @@ call renew_one(const lock_keys& keys, key_ttl wanted, const owner_field& field) 
   return {form, {.at = &keys, .field = &field, .ttl = wanted}};
 }
 
-/// (counter, permits, door; word, channel, id...)
+/// (counter, permits; word, channel, id), or (counter, permits, door; word, channel, id...) of several
 call release(const lock_keys& keys, const owner_field& field) {
   static constexpr recipe form{lua::permits_release.evalsha, lua::permits_release.body,
                                [](writer& to, const made_of& operands) {
                                  const auto& at = *operands.at;
-                                 to.begin(3, 2 + operands.field->amount());
+                                 const bool may_have_door = operands.field->amount() > 1;
+                                 to.begin(may_have_door ? 3 : 2, 2 + operands.field->amount());
                                  add_counter(to, at);
                                  add_permits(to, at);
-                                 add_door(to, at);
+                                 if (may_have_door) add_door(to, at);
                                  add_channel(to, at);
                                  add_ids(to, *operands.field);
                                },

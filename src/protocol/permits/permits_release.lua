@@ -1,4 +1,4 @@
--- permits_release(counter, permits, door; word, channel, id...)
+-- permits_release(counter, permits, door; word, channel, id...); of one id without the door
 --   -> {returned, n}: `returned` permits came back, n clients received the message
 --   | {returned, text}: the error of PUBLISH
 --   | nil: some ids were not held; the others have come back

@@ -40,8 +40,9 @@ std::optional<redirect> read_redirect(std::string_view error, const redis::addre
 /// A pause is 2 ms, twice as long each time, and 100 ms at most. From the sixth redirect on, each is followed after the
 /// longest pause. Nodes that keep naming each other cost ten commands a second, until the command's deadline.
 ///
-/// TRYAGAIN has a bound of its own, because it comes as long as a slot moves. It comes only to scripts of two keys: the
-/// token of a fenced lock, or two names in one renewal.
+/// TRYAGAIN has a bound of its own, because it comes as long as a slot moves. It comes only to scripts of several keys:
+/// a fenced lock and its token, permits and their door, or two names in one renewal. A waiter and a release try again
+/// until the slot has moved.
 class redirects {
  public:
   using duration = lease_clock::duration;
