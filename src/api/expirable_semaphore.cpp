@@ -20,23 +20,10 @@ using detail::calling_coroutine;
 using detail::core;
 using detail::engine;
 using detail::lock_call;
+using detail::on_lock;
 using detail::shared_keys;
 
 std::uint32_t total_of(const shared_keys& keys) { return static_cast<const detail::permit_keys&>(*keys).total; }
-
-/// `verb(engine&, keys, caller, by)` on the strand.
-template <class T, class Verb>
-asio::awaitable<T> on_semaphore(const std::weak_ptr<core>& where, shared_keys keys, Verb verb) {
-  return detail::on_strand<T>(
-      where.lock(),
-      [keys = std::move(keys), verb](engine& engine, const std::shared_ptr<caller<T>>& to,
-                                     const calling_coroutine& by) {
-        detail::check_lock(engine, *keys);
-        to->concerns(keys);
-        verb(engine, keys, to, by);
-      },
-      detail::refused_by(where));
-}
 
 /// `T`: lease or optional<lease>.
 template <class T>
@@ -45,14 +32,13 @@ asio::awaitable<T> acquire_permits(const std::weak_ptr<core>& where, shared_keys
   // A number out of range is refused below, before anything is asked.
   const auto amount = static_cast<std::uint8_t>(std::min(n, expirable_semaphore::most_at_once + 1));
   lock_call request({}, options, limit, amount);
-  return on_semaphore<T>(where, std::move(keys),
-                         [n, request](engine& locks, const shared_keys& keys, const std::shared_ptr<caller<T>>& to,
-                                      const calling_coroutine& by) {
-                           detail::check_number("an acquire", n,
-                                                std::min(expirable_semaphore::most_at_once, total_of(keys)));
-                           if (auto place = locks.lock(keys, request.request(locks, by), detail::lease_to(to)))
-                             to->cancels(std::move(place));
-                         });
+  return on_lock<T>(where, std::move(keys),
+                    [n, request](engine& locks, const shared_keys& keys, const std::shared_ptr<caller<T>>& to,
+                                 const calling_coroutine& by) {
+                      detail::check_number("an acquire", n,
+                                           std::min(expirable_semaphore::most_at_once, total_of(keys)));
+                      detail::begin_lock(locks, keys, request, to, by);
+                    });
 }
 
 }  // namespace
@@ -74,7 +60,7 @@ asio::awaitable<std::optional<lease>> expirable_semaphore::try_acquire_for(milli
 }
 
 asio::awaitable<unsigned> expirable_semaphore::available() const {
-  return on_semaphore<unsigned>(
+  return on_lock<unsigned>(
       core_, keys_,
       [](engine& engine, const shared_keys& keys, const std::shared_ptr<caller<unsigned>>& to, const auto&) {
         engine.ask().semaphore(keys, [to](answer<detail::semaphore_state>&& state) {
@@ -85,7 +71,7 @@ asio::awaitable<unsigned> expirable_semaphore::available() const {
 }
 
 asio::awaitable<void> expirable_semaphore::set_permits(unsigned permits) const {
-  return on_semaphore<void>(
+  return on_lock<void>(
       core_, keys_,
       [permits](engine& engine, const shared_keys& keys, const std::shared_ptr<caller<void>>& to, const auto&) {
         detail::check_number("a number of permits", permits, detail::most_permits);
@@ -94,7 +80,7 @@ asio::awaitable<void> expirable_semaphore::set_permits(unsigned permits) const {
 }
 
 asio::awaitable<unsigned> expirable_semaphore::force_release() const {
-  return on_semaphore<unsigned>(
+  return on_lock<unsigned>(
       core_, keys_,
       [](engine& engine, const shared_keys& keys, const std::shared_ptr<caller<unsigned>>& to, const auto&) {
         engine.force_unlock(keys, [to](answer<unsigned>&& taken) { to->answer(taken.failed, taken.value); });

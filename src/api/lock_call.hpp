@@ -73,6 +73,20 @@ asio::awaitable<T> without_client() {
   return on_strand<T>(nullptr, [](engine&, const std::shared_ptr<caller<T>>&, const calling_coroutine&) {});
 }
 
+/// `verb(engine&, keys, caller, by)` on the strand, for one lock.
+template <class T, class Verb>
+asio::awaitable<T> on_lock(const std::weak_ptr<core>& where, shared_keys keys, Verb verb) {
+  return on_strand<T>(
+      where.lock(),
+      [keys = std::move(keys), verb = std::move(verb)](engine& locks, const std::shared_ptr<caller<T>>& to,
+                                                       const calling_coroutine& by) {
+        check_lock(locks, *keys);
+        to->concerns(keys);
+        verb(locks, keys, to, by);
+      },
+      refused_by(where));
+}
+
 /// `T`: lease or optional<lease>.
 template <class T>
 lock_handler lease_to(std::shared_ptr<caller<T>> to) {
@@ -84,6 +98,13 @@ lock_handler lease_to(std::shared_ptr<caller<T>> to) {
       to->answer({}, answer.value ? T(access::make_lease(std::move(answer.value))) : T());
     }
   };
+}
+
+/// Begins the call on the strand.
+template <class T>
+void begin_lock(engine& locks, const shared_keys& keys, const lock_call& call, const std::shared_ptr<caller<T>>& to,
+                const calling_coroutine& by) {
+  if (auto place = locks.lock(keys, call.request(locks, by), lease_to(to))) to->cancels(std::move(place));
 }
 
 }  // namespace holdfast::detail

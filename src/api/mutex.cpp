@@ -18,30 +18,21 @@ using detail::shared_keys;
 /// `T`: lease or optional<lease>.
 template <class T>
 asio::awaitable<T> acquire(const std::weak_ptr<core>& where, shared_keys keys, lock_call request) {
-  return detail::on_strand<T>(
-      where.lock(),
-      [keys = std::move(keys), request](engine& locks, const std::shared_ptr<caller<T>>& to,
-                                        const calling_coroutine& by) {
-        detail::check_lock(locks, *keys);
-        to->concerns(keys);
-        if (auto place = locks.lock(keys, request.request(locks, by), detail::lease_to(to)))
-          to->cancels(std::move(place));
-      },
-      detail::refused_by(where));
+  return detail::on_lock<T>(
+      where, std::move(keys),
+      [request](engine& locks, const shared_keys& keys, const std::shared_ptr<caller<T>>& to,
+                const calling_coroutine& by) { detail::begin_lock(locks, keys, request, to, by); });
 }
 
 /// A question to the engine: `verb(engine&, keys, handler)`.
 template <class T, class Verb>
 asio::awaitable<T> ask(const std::weak_ptr<core>& where, shared_keys keys, Verb verb) {
-  return detail::on_strand<T>(
-      where.lock(),
-      [keys = std::move(keys), verb](engine& engine, const std::shared_ptr<caller<T>>& to, const auto&) {
-        detail::check_lock(engine, *keys);
-        to->concerns(keys);
+  return detail::on_lock<T>(
+      where, std::move(keys),
+      [verb](engine& engine, const shared_keys& keys, const std::shared_ptr<caller<T>>& to, const auto&) {
         verb(engine, keys,
              [to = to](detail::answer<T>&& answer) { to->answer(answer.failed, std::move(answer.value)); });
-      },
-      detail::refused_by(where));
+      });
 }
 
 }  // namespace
