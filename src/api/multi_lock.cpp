@@ -13,6 +13,7 @@
 
 #include "api/lock_call.hpp"
 #include "api/lock_order.hpp"
+#include "base/function.hpp"
 #include "base/if_memory.hpp"
 #include "protocol/kind.hpp"
 
