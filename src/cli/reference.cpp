@@ -179,8 +179,8 @@ std::span<const help_section> help_sections() noexcept {
 }
 
 int print_manual(const CLI::App& app) {
-  std::string text = ".TH HOLDFAST 1 \"\" \"holdfast " + std::string(version) + "\"\n.SH NAME\nholdfast \\- " +
-                     troff(app.get_description()) +
+  std::string text = ".TH HOLDFAST 1 \"\" \"holdfast " + std::string(holdfast::version) +
+                     "\"\n.SH NAME\nholdfast \\- " + troff(app.get_description()) +
                      "\n.SH SYNOPSIS\n.B holdfast\n.I COMMAND\n[options]\n.SH COMMANDS\n";
   for (const auto* command : subcommands(app)) text += section_of(*command);
   for (const auto& [title, lines] : help_sections()) {
