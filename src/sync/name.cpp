@@ -97,14 +97,15 @@ std::shared_ptr<lease_record> name::hold_for(const lock_request& request, const 
   auto claimed = claim::make(parts.client, keys, field, nodes, vote_count::majority(nodes.size()));
   // Shares that were certainly not granted are denied from the beginning, so no renewal asks for them.
   claimed->begin_without(~grant.may_have_run);
-  const auto behind = line_ && !line_->empty() ? line_->size() - first_asks().served_at_once(line_->size()) : 0;
-  claimed->turn = {now, static_cast<std::uint32_t>(behind)};
   const hold_ptr made(new (pool) hold(std::move(claimed), request.owner, request.bound,
                                       {grant.reply.value.token, grant.reply.value.spare_tokens}, 0, now, parts, *this));
   made->coroutine = request.coroutine;
   auto lease = begin(made, [&] { return made->grant(request.asked, grant.sent, now, grant.yes); });
   if (env().notes) env().notes->granted(*made->on, request.note, now);
-  hand_over_.granted(now);
+  if (hand_over_.shared()) {
+    const auto waiting = line_ && !line_->empty() ? line_->size() - first_asks().served_at_once(line_->size()) : 0;
+    hand_over_.granted(*made->on, now, waiting);
+  }
   // Waiters of the same owner need no turn of their own: they nest in the new hold.
   move_to_hold_of(request, *made);
   // The first waiter may be of the same owner too. It re-enters when it tries.
@@ -191,7 +192,7 @@ bool name::pass_on(hold& before, const handoff_offer& offer) {
   const auto now = env().now();
   const auto* const successor = hand_over_.successor(before, offer, line_.get(), now, env().settings.drift);
   if (!successor) {
-    hand_over_.release_begins(now, before.on->turn);
+    hand_over_.release_begins(*before.on, now);
     return false;
   }
   // A copy: the successor leaves the line before its request is used for the last time.
@@ -201,10 +202,10 @@ bool name::pass_on(hold& before, const handoff_offer& offer) {
     lease = take_over(before, *successor, now);
   } catch (const std::bad_alloc&) {
     // Without memory for the new hold the claim is released, and the line asks Redis again.
-    hand_over_.release_begins(now, before.on->turn);
+    hand_over_.release_begins(*before.on, now);
     return false;
   }
-  ++before.on->turn.passed;
+  hand_over_.passed(*before.on);
   report_pass(before, offer.ttl, now);
   move_to_hold_of(request, *lease->of);
   line_->rules.inherited(now);
@@ -237,6 +238,7 @@ void name::ended(hold& over) {
   const visit here(*this);
   if (host_.may_lock) host_.hold_is_over(over.owner);
   if (over.state() != lease_state::lost) return;
+  hand_over_.lost(*over.on);
   wake();
   end_lingering();
 }
@@ -250,6 +252,13 @@ void name::forget(hold& over) {
 }
 
 // ---- turns
+
+void name::share() {
+  if (hand_over_.shared()) return;
+  hand_over_.share(env(), keys_->of);
+  for (const auto& each : holds_)
+    if (!each.ended()) hand_over_.serve(*each.on, {each.granted_at});
+}
 
 nanoseconds name::found_busy(const acquire_answer& busy) {
   // Somebody elsewhere has the lock, so this name is contended.

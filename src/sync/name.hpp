@@ -228,9 +228,7 @@ class name final : public line_place,
   bool may_nest(const lock_request& request) const;
   bool held_by(owner_id owner);
   bool may_linger() const;
-  void share() {
-    if (!hand_over_.shared()) hand_over_.share(env(), keys_->of);
-  }
+  void share();
   nanoseconds found_busy(const acquire_answer& busy);
   timer_queue::action when_cool();
   void end_turn(const release_end& end);

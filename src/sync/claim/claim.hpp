@@ -17,7 +17,6 @@
 #include "protocol/keys.hpp"
 #include "protocol/owner_field.hpp"
 #include "protocol/vote/vote_count.hpp"
-#include "sync/claim/stint.hpp"
 #include "sync/claim/terms.hpp"
 #include "sync/claim/validity.hpp"
 #include "topology/topology.hpp"
@@ -160,9 +159,6 @@ class claim final : public boost::intrusive_ref_counter<claim> {
     bool for_good = false;          // one lease is renewed until its unlock; else the hold knows the end of renewal
   } wanted;
 
-  /// The turn that the claim serves. The name keeps it.
-  stint turn;
-
   // Only the watchdog uses these: the place in the order of expiries, which lags behind valid_until().
   time_point expires_at{};
   timing_wheel_hook expiry;
@@ -184,5 +180,7 @@ class claim final : public boost::intrusive_ref_counter<claim> {
   hold* holder_ = nullptr;
 };
 using claim_ptr = boost::intrusive_ptr<claim>;
+// Both share a block of the pool, whose sizes are 16 bytes apart.
+static_assert(sizeof(claim) + sizeof(share) <= 21 * sizeof(void*), "there are as many as held locks");
 
 }  // namespace holdfast::detail

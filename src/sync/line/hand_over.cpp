@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "sync/line/hand_over.hpp"
 
+#include <algorithm>
 #include <new>
 #include <utility>
 
 #include "base/assert.hpp"
+#include "base/if_memory.hpp"
 
 namespace holdfast::detail {
 
@@ -25,16 +27,37 @@ void hand_over::share(const environment& env, const kind& of) noexcept {
   state_.reset(new (std::nothrow) state(env.alarms, handoff_window(env.now(), of.polls.first, !of.bars)));
 }
 
-void hand_over::granted(time_point now) noexcept {
-  if (!state_) return;
+void hand_over::granted(const claim& by, time_point now, std::size_t waiting) noexcept {
+  HOLDFAST_ASSERT(state_);
+  serve(by, {now, static_cast<std::uint32_t>(waiting)});
   state_->window.begin(now);
   state_->alarm.stop();
 }
 
+void hand_over::serve(const claim& by, const stint& turn) noexcept {
+  HOLDFAST_ASSERT(!turn_of(by));
+  if (state_) if_memory([&] { state_->turns.emplace_back(&by, turn); });
+}
+
+stint* hand_over::turn_of(const claim& by) noexcept {
+  if (!state_) return nullptr;
+  auto& turns = state_->turns;
+  const auto found = std::ranges::find(turns, &by, &std::pair<const claim*, stint>::first);
+  return found == turns.end() ? nullptr : &found->second;
+}
+
+stint hand_over::end_turn(const claim& by, const stint& unknown) noexcept {
+  auto* const found = turn_of(by);
+  const auto turn = found ? *found : unknown;
+  std::erase_if(state_->turns, [&](const auto& each) { return each.first == &by; });
+  return turn;
+}
+
 const acquisition* hand_over::successor(const hold& ended, const hold_host::handoff_offer& offer,
-                                        const waiting_line* line, time_point now, double drift) const {
+                                        const waiting_line* line, time_point now, double drift) noexcept {
   HOLDFAST_ASSERT(ended.ended());
-  const bool may_pass = state_ && offer.sound && line && state_->window.may_pass(ended.on->turn, now);
+  const auto* const turn = turn_of(*ended.on);
+  const bool may_pass = turn && offer.sound && line && state_->window.may_pass(*turn, now);
   const auto* const next = may_pass ? line->successor() : nullptr;
   if (!next) return nullptr;
   const claim_left left{ended.valid_until(), ended.on->may_live(now, drift), offer.replicas};
@@ -45,8 +68,12 @@ const acquisition* hand_over::successor(const hold& ended, const hold_host::hand
   return fits && (!next->keys->of.fenced() || ended.next_token().token) ? next : nullptr;
 }
 
-void hand_over::release_begins(time_point now, const stint& turn) noexcept {
-  if (state_) state_->window.release_begins(now, turn);
+void hand_over::passed(const claim& by) noexcept {
+  if (auto* const turn = turn_of(by)) ++turn->passed;
+}
+
+void hand_over::release_begins(const claim& by, time_point now) noexcept {
+  if (state_) state_->window.release_begins(now, end_turn(by, {now}));
 }
 
 // Redis counts this client among the notified subscribers only if its line listens. The message must then be recognised

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <utility>
+#include <vector>
 
 #include "base/timers.hpp"
 #include "sync/hold/hold.hpp"
@@ -39,8 +42,10 @@ bool may_take_over(const terms& asked, const claim_left& left, time_point now, d
 /// the cool-down, because each release of another client brings its end nearer.
 ///
 /// Turns cost memory and a timer, so a name has them only after its first waiter. Before that no waiter is a successor,
-/// and there is no cool-down. The same holds where config::turns is off. The stint of a claim begins with its grant all
-/// the same: the bound counts from there.
+/// and there is no cool-down. The same holds where config::turns is off. The turn of a claim that is held then began
+/// with its grant: the bound counts from there.
+///
+/// Decision: the stints are here, and not in the claims. There are as many claims as held locks, and few have turns.
 class hand_over final {
  public:
   hand_over() = default;
@@ -54,14 +59,22 @@ class hand_over final {
   void end() noexcept { state_.reset(); }
 
   // A turn of this client. The clock is read only where the name is shared.
-  /// Redis has granted the lock. A turn begins, and the cool-down ends.
-  void granted(time_point now) noexcept;
+  /// Redis has granted this claim. A turn begins, and the cool-down ends. `waiting`: the waiters behind its holder.
+  void granted(const claim& by, time_point now, std::size_t waiting) noexcept;
+  /// The claim serves this turn. Without memory it is not passed on.
+  void serve(const claim& by, const stint& turn) noexcept;
   /// The waiter that may take over the claim of this ended hold. Null: there is none, and the claim is released.
   /// `line`: null if no call waits.
   const acquisition* successor(const hold& ended, const hold_host::handoff_offer& offer, const waiting_line* line,
-                               time_point now, double drift) const;
-  /// The claim of this turn is released instead.
-  void release_begins(time_point now, const stint& turn) noexcept;
+                               time_point now, double drift) noexcept;
+  /// The successor has the claim.
+  void passed(const claim& by) noexcept;
+  /// The claim is released instead.
+  void release_begins(const claim& by, time_point now) noexcept;
+  /// The claim is lost.
+  void lost(const claim& by) noexcept {
+    if (state_) end_turn(by, {});
+  }
   /// Redis has confirmed the release, and has notified this number of subscribers. A cool-down begins if other clients
   /// may want the lock. `ended` is called at its end.
   void release_ends(const clock& time, std::uint64_t subscribers, const waiting_line* line,
@@ -90,7 +103,13 @@ class hand_over final {
 
     handoff_window window;
     timer alarm;  // runs while others have their turns
+    std::vector<std::pair<const claim*, stint>> turns;
   };
+
+  /// Null: the claim serves no turn.
+  stint* turn_of(const claim& by) noexcept;
+  /// Returns the turn of the claim, which ends. `unknown`: the claim served none.
+  stint end_turn(const claim& by, const stint& unknown) noexcept;
 
   std::unique_ptr<state> state_;  // from the first waiter on
 };

@@ -5,9 +5,17 @@
 #include <cstdint>
 
 #include "base/lease_clock.hpp"
-#include "sync/claim/stint.hpp"
 
 namespace holdfast::detail {
+
+/// The turn that one claim serves: from its grant, through the hand-overs, to its release. handoff_window decides by it
+/// whether the claim may be passed once more. A client may have several claims of one name, each with a turn of its
+/// own.
+struct stint {
+  time_point began{};         // the grant
+  std::uint32_t waiting = 0;  // the waiters of this client at that time
+  std::uint32_t passed = 0;   // hand-overs since
+};
 
 /// The turns of one name, as far as one client can know them. Pure. It bounds the time during which this client passes
 /// the lock between its own waiters. It also decides how long the client then leaves the lock to other clients.

@@ -236,3 +236,12 @@ TEST_CASE_METHOD(several_turns, "each hold is passed to the next waiter within a
     CHECK(sent("release") == 0);
   }
 }
+
+TEST_CASE_METHOD(several_turns, "the turn of a hold that was there before the first waiter began with its grant") {
+  const auto since = GENERATE(1ms, 3ms);  // a turn without other waiters lasts 2 ms
+  const auto mine = hold("a", unbound());
+  advance(since);
+  const auto waiting = waiter();
+  unlock(mine);
+  CHECK(waiting.granted() == (since == 1ms));
+}
