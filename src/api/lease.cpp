@@ -84,7 +84,7 @@ asio::awaitable<error_code> lease::lost() const {
 }
 
 void lease::feed() noexcept {
-  if (!record_ || !record_->asked.max_hold || !record_->feed() || !record_->home) return;
+  if (!record_ || !record_->asked.limited() || !record_->feed() || !record_->home) return;
   try {
     home_of(*record_)->enter_later([record = record_] {
       if (auto* locks = home_of(*record)->locks()) locks->fed(record);

@@ -17,22 +17,25 @@ namespace holdfast::detail {
 /// Decision: the arguments stay as they are until the call is on the strand. The limit counts from there, and there the
 /// client's config completes the options. A caller gets a wrong argument as an exception of its co_await.
 ///
-/// Decision: the options are taken apart, so that a waiter with room for a note is no larger than one without. There
-/// may be a hundred thousand waiters. The note is copied here, because the awaitable may start when its text is gone.
+/// Decision: the options are taken apart, and their flags stand together: each waiter has this object twice. There may
+/// be a hundred thousand waiters. The note is copied here, because the awaitable may start when its text is gone.
 class lock_call {
  public:
   /// `given`: the owner given to the mutex. `limit`: empty for lock(); 0 for one attempt. `amount`: of permits.
   lock_call(const std::optional<owner>& given, const lock_options& options, std::optional<milliseconds> limit = {},
             std::uint8_t amount = 1)
-      : locker_(given), ttl_(options.ttl), max_hold_(options.max_hold), min_replicas_(options.min_replicas),
+      : locker_(given), ttl_(options.ttl.value_or(milliseconds::zero())),
+        max_hold_(options.max_hold.value_or(milliseconds::zero())), limit_(limit.value_or(milliseconds::zero())),
+        note_(shared_text::copy_of(options.note)), min_replicas_(options.min_replicas.value_or(0)),
+        has_ttl_(options.ttl), has_max_hold_(options.max_hold), has_min_replicas_(options.min_replicas),
         renew_(options.renew), wait_(!limit                           ? wait_mode::forever
                                      : *limit == milliseconds::zero() ? wait_mode::once
                                                                       : wait_mode::until_deadline),
-        amount_(amount), limit_(limit.value_or(milliseconds::zero())), note_(shared_text::copy_of(options.note)) {}
+        amount_(amount) {}
 
   bool forever() const noexcept { return wait_ == wait_mode::forever; }
   bool once() const noexcept { return wait_ == wait_mode::once; }
-  bool renewed() const noexcept { return renew_.value_or(!ttl_); }
+  bool renewed() const noexcept { return renew_.value_or(!has_ttl_); }
   const std::optional<owner>& locker() const noexcept { return locker_; }
 
   /// Throws error: invalid_wait, invalid_ttl, invalid_name.
@@ -40,7 +43,10 @@ class lock_call {
     check_wait(limit_);
     check_note(text_of(note_));
     const auto& settings = locks.settings();
-    const lock_options options{.ttl = ttl_, .renew = renew_, .max_hold = max_hold_, .min_replicas = min_replicas_};
+    const lock_options options{.ttl = if_given(has_ttl_, ttl_),
+                               .renew = renew_,
+                               .max_hold = if_given(has_max_hold_, max_hold_),
+                               .min_replicas = if_given(has_min_replicas_, min_replicas_)};
     const auto bound = locker_ ? locker_ : by.bound;
     lock_request request{.owner = bound.value_or(owner{}),
                          .bound = bound.has_value(),
@@ -56,16 +62,21 @@ class lock_call {
  private:
   using wait_mode = lock_request::wait_mode;
 
+  template <class T>
+  static std::optional<T> if_given(bool given, T value) noexcept {
+    return given ? std::optional(value) : std::nullopt;
+  }
+
   std::optional<owner> locker_;
-  std::optional<milliseconds> ttl_, max_hold_;
-  std::optional<unsigned> min_replicas_;
+  milliseconds ttl_, max_hold_, limit_;
+  shared_text_ptr note_;
+  unsigned min_replicas_;
+  bool has_ttl_, has_max_hold_, has_min_replicas_;
   std::optional<bool> renew_;
   wait_mode wait_;
   std::uint8_t amount_;
-  milliseconds limit_;
-  shared_text_ptr note_;
 };
-static_assert(sizeof(lock_call) <= 10 * sizeof(void*), "a waiter has it");
+static_assert(sizeof(lock_call) <= 8 * sizeof(void*), "each waiter has it twice");
 
 /// The answer of a lock that was moved from: closed.
 template <class T>

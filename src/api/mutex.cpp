@@ -18,10 +18,10 @@ using detail::shared_keys;
 /// `T`: lease or optional<lease>.
 template <class T>
 asio::awaitable<T> acquire(const std::weak_ptr<core>& where, shared_keys keys, lock_call request) {
-  return detail::on_lock<T>(
-      where, std::move(keys),
-      [request](engine& locks, const shared_keys& keys, const std::shared_ptr<caller<T>>& to,
-                const calling_coroutine& by) { detail::begin_lock(locks, keys, request, to, by); });
+  return detail::on_lock<T>(where, std::move(keys),
+                            [request = std::move(request)](
+                                engine& locks, const shared_keys& keys, const std::shared_ptr<caller<T>>& to,
+                                const calling_coroutine& by) { detail::begin_lock(locks, keys, request, to, by); });
 }
 
 /// A question to the engine: `verb(engine&, keys, handler)`.

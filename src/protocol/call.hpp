@@ -44,19 +44,18 @@ class call {
  public:
   struct operands {
     const lock_keys* at = nullptr;
-    const owner_field* field = nullptr;
+    const owner_field* field = nullptr;  // of several: the first one
     key_ttl ttl{};
     unsigned count = 0;   // of leases, of the fields of one semaphore, or of all its permits
     bool stands = false;  // of a semaphore: a door keeps others out until the first field has its permits
     std::span<const renewal> holds{};
     const std::vector<shared_keys>* several = nullptr;  // of one kind
-    const owner_field* fields = nullptr;                // one for each of `several`
     const std::string* vote = nullptr;                  // the marker that a primary needs for its vote
     const std::string* key = nullptr;                   // of a command about no lock; null: the marker
     const std::string* word = nullptr;                  // of a command about no lock
     milliseconds token_ttl{};                           // of the counters of fencing tokens; 0: unchanged
 
-    std::span<const owner_field> each_field() const noexcept { return {fields, several->size()}; }
+    std::span<const owner_field> each_field() const noexcept { return {field, several->size()}; }
   };
   class writer;
   enum class effect {

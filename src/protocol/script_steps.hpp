@@ -25,7 +25,7 @@ call acquire_any(const std::vector<shared_keys>& of, milliseconds ttl, const own
 template <const auto& Script>
 call acquire_all(const std::vector<shared_keys>& of, milliseconds ttl, std::span<const owner_field> fields) {
   static constexpr call::recipe form{Script.evalsha, Script.body, operands::acquire_all};
-  return {form, {.ttl = {ttl}, .several = &of, .fields = fields.data()}};
+  return {form, {.field = fields.data(), .ttl = {ttl}, .several = &of}};
 }
 
 template <const auto& Script>

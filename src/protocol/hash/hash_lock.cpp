@@ -68,7 +68,7 @@ call acquire_all_fenced(const std::vector<shared_keys>& of, milliseconds ttl, st
         for (const auto& field : operands.each_field()) to.add(field);
         if (operands.token_ttl != none) to.add(operands.token_ttl);
       }};
-  return {form, {.ttl = {ttl}, .several = &of, .fields = fields.data()}};
+  return {form, {.field = fields.data(), .ttl = {ttl}, .several = &of}};
 }
 
 call set_hold_count(const lock_keys& keys, key_ttl wanted, const owner_field& field, unsigned count) {

@@ -112,15 +112,15 @@ call acquire(const lock_keys& keys, milliseconds ttl, const owner_field& field) 
 call acquire_party(const lock_keys& keys, milliseconds ttl, fields waiters, bool stands) {
   static constexpr recipe form{lua::permits_acquire.evalsha, lua::permits_acquire.body,
                                [](writer& to, const made_of& operands) {
-                                 write_acquire(to, operands, {operands.fields, operands.count});
+                                 write_acquire(to, operands, {operands.field, operands.count});
                                },
                                nullptr, call::effect::takes};
   return {form,
           {.at = &keys,
+           .field = waiters.data(),
            .ttl = {ttl},
            .count = static_cast<unsigned>(waiters.size()),
-           .stands = stands,
-           .fields = waiters.data()}};
+           .stands = stands}};
 }
 
 call renew(std::span<const renewal> claims) {

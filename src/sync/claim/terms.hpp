@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
-#include <optional>
 
 #include <holdfast/config.hpp>
 
@@ -20,7 +19,7 @@ inline constexpr milliseconds shortest_ttl{10}, shortest_renewed_ttl{100}, longe
 inline constexpr milliseconds ttl_that_never_raises{1};
 inline constexpr unsigned most_reentries = 2'147'483'647;
 
-/// The checked wishes of one lease. There is one for each held lock, so it is as small as possible.
+/// The checked wishes of one lease. Each held lock and each waiter has them, so they are as small as possible.
 struct terms {
   using duration = std::chrono::duration<std::uint32_t, std::milli>;
   static_assert(longest_ttl <= duration::max());
@@ -28,7 +27,9 @@ struct terms {
   duration ttl;
   bool renew;
   std::uint8_t min_replicas = 0;
-  std::optional<duration> max_hold;
+  duration max_hold{};  // zero: none
+
+  bool limited() const noexcept { return max_hold != duration::zero(); }
 };
 
 /// The time by which we end a lease before the server does: ⌈ttl·ρ⌉ + 2 ms.

@@ -141,7 +141,7 @@ void hold::tell_wishes() noexcept {
   for (const auto* lease : leases_.all()) {
     all.ttl = std::max(all.ttl, lease->asked.ttl);
     all.min_replicas = std::max(all.min_replicas, lease->asked.min_replicas);
-    all.for_good |= lease->asked.renew && !lease->asked.max_hold;
+    all.for_good |= lease->asked.renew && !lease->asked.limited();
   }
   // The watchdog asks no holder about a claim that is renewed for good, so nobody else would end the pause.
   if (all.for_good && renewal_paused()) resume_renewal();

@@ -17,8 +17,8 @@ lease_record::lease_record(hold_ptr hold, terms terms, time_point now, std::shar
 time_point lease_record::renewed_until() const noexcept {
   // The owner may have unlocked on another thread, and the strand has not given the lease up yet.
   if (!asked.renew || released.load(std::memory_order_acquire)) return {};
-  if (!asked.max_hold) return time_point::max();
-  return time_point(nanoseconds(fed_at.load(std::memory_order_acquire))) + *asked.max_hold;
+  if (!asked.limited()) return time_point::max();
+  return time_point(nanoseconds(fed_at.load(std::memory_order_acquire))) + asked.max_hold;
 }
 
 lease_state lease_record::state() const noexcept {

@@ -40,10 +40,11 @@ struct lease_record : dropped_leases::link {
 
   const hold_ptr of;
   const terms asked;
-  const std::shared_ptr<lease_home> home;
+  // At this place, where they fill a gap: there are as many leases as held locks.
   std::atomic<bool> released{false};
-  std::atomic<bool> used{false};        // the user has called a function of the lease
-  bool dropped_at_once = false;         // written before it is given up
+  std::atomic<bool> used{false};  // the user has called a function of the lease
+  bool dropped_at_once = false;   // written before it is given up
+  const std::shared_ptr<lease_home> home;
   std::atomic<time_point::rep> fed_at;  // the grant, or the last feed()
   /// The time of the call that resumes the caller with the lease, while that call runs; else 0.
   std::atomic<time_point::rep> handed_over_at{0};

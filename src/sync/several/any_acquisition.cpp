@@ -268,7 +268,7 @@ void any_acquisition::join_lines() {
     part.found_taken = taken != taken_.end() && *taken == keys;
     if (part.found_taken) ++taken;
     auto waiter = names_.lock(
-        keys, part, [self = self(), keys](lock_answer answer) { self->part_ended(*keys, std::move(answer)); });
+        keys, part, [self = self(), at = keys.get()](lock_answer answer) { self->part_ended(*at, std::move(answer)); });
     // The part may have been granted at once, and that has answered the call.
     if (!open()) return;
     if (waiter) parts_.push_back(std::move(waiter));

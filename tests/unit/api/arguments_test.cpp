@@ -42,7 +42,7 @@ TEST_CASE("a lease is renewed unless it has a TTL of its own") {
   const auto plain = detail::resolve_terms(c, {});
   CHECK(plain.ttl == 12s);
   CHECK(plain.renew);
-  CHECK_FALSE(plain.max_hold);
+  CHECK_FALSE(plain.limited());
   CHECK_FALSE(detail::resolve_terms(c, {.ttl = 5s}).renew);
   CHECK(detail::resolve_terms(c, {.ttl = 5s}).ttl == 5s);
   CHECK(detail::resolve_terms(c, {.ttl = 5s, .renew = true}).renew);
