@@ -88,6 +88,7 @@ void name::attempt_answered(acquisition& waiter, const outcome& outcome) {
   auto reply = first_asks().read(waiter.keys->of, tries, outcome, std::max<std::size_t>(party.size(), 1));
   const attempt answer{std::move(reply), !outcome.error,       outcome.sent,
                        outcome.yes,      outcome.may_have_run, outcome.server};
+  if (party.empty()) return on_attempt(waiter, answer);
   // The end of the first lets the next waiter ask, so the others of its party leave the line before it.
   auto served = settle_party(party, answer);
   each_step step;
