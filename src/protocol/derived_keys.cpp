@@ -9,13 +9,13 @@ namespace {
 // Byte for byte as Redisson: it looks only for an opening brace, and does not check for a complete hash tag.
 bool is_tagged(std::string_view lock) { return lock.find('{') != std::string_view::npos; }
 
+}  // namespace
+
 std::string joined(const key_parts& all) {
   std::string text;
   for (const auto part : all) text += part;
   return text;
 }
-
-}  // namespace
 
 key_parts beside(std::string_view stem, std::string_view lock) {
   const bool tagged = is_tagged(lock);

@@ -13,9 +13,11 @@ namespace holdfast::detail {
 
 // Redisson's scheme: stem:{N}, or stem:N if N has an opening brace. So all names are in the slot of N.
 /// stem:{N}
-key_parts beside(std::string_view stem, std::string_view lock);
+HOLDFAST_EXPORT key_parts beside(std::string_view stem, std::string_view lock);
 /// {N}:suffix, or N:suffix if N has an opening brace
-key_parts below(std::string_view lock, std::string_view suffix);
+HOLDFAST_EXPORT key_parts below(std::string_view lock, std::string_view suffix);
+/// The text of a key, in one piece.
+HOLDFAST_EXPORT std::string joined(const key_parts& all);
 key_parts channel_parts(const lock_keys&);
 key_parts token_parts(const lock_keys&);
 key_parts note_parts(const lock_keys&);

@@ -169,6 +169,105 @@ TEST_CASE("permits are renewed in virtual time, and the counter of their semapho
   server.run(one.unlock());
 }
 
+TEST_CASE("a semaphore is shown with the number of its permits, and with a holder for each that is out") {
+  asio::io_context io;
+  testing::server server(io);
+  auto redis = server.make_client({.key_prefix = "shop:"});
+  CHECK(server.semaphores().empty());
+  auto two = server.run(redis.expirable_semaphore("N", 3).acquire(2));
+  const auto all = server.semaphores();
+  REQUIRE(all.size() == 1);
+  CHECK(all[0].name == "shop:N");
+  CHECK(all[0].permits == 3);
+  REQUIRE(all[0].out.size() == 2);
+  auto client = redis.id();
+  std::erase(client, '-');
+  for (const auto& holder : all[0].out) {
+    CHECK(holder.id.substr(0, 16) == client.substr(0, 16));
+    CHECK(holder.ttl == 30s);
+  }
+  CHECK(all[0].out[0].id != all[0].out[1].id);
+  CHECK_FALSE(server.semaphore("N"));
+
+  server.run(two.unlock());
+  CHECK(server.semaphore("shop:N")->out.empty());
+  CHECK(server.semaphore("shop:N")->permits == 3);
+}
+
+TEST_CASE("a permit that has ended is not shown, although nobody has taken it back") {
+  asio::io_context io;
+  testing::server server(io);
+  auto redis = server.make_client();
+  auto one = server.run(redis.expirable_semaphore("N", 3).acquire());
+  server.take_over("N", 1s);
+  server.advance(999ms);
+  CHECK(server.semaphore("N")->out.size() == 2);
+  server.advance(1ms);
+  CHECK(server.semaphore("N")->out.size() == 1);
+  CHECK(server.semaphore("N")->permits == 3);
+}
+
+TEST_CASE("another client takes the free permits, then those that end next, and their holders find out") {
+  asio::io_context io;
+  testing::server server(io);
+  auto redis = server.make_client();
+  const auto pool = redis.expirable_semaphore("N", 2);
+  auto held = server.run(pool.acquire());
+  server.take_over("N", 1h);
+  CHECK(server.semaphore("N")->out.size() == 2);
+  CHECK_FALSE(server.run(pool.try_acquire()));
+  server.advance(10s);
+  CHECK(held.held());
+
+  server.take_over("N", 1h);
+  CHECK(server.semaphore("N")->permits == 2);
+  server.advance(10s);
+  CHECK_FALSE(held.held());
+  CHECK(code_of([&] { server.run(held.unlock()); }) == errc::lost);
+
+  std::optional<lease> got;
+  asio::co_spawn(io, pool.acquire(2), [&](std::exception_ptr, lease l) { got = std::move(l); });
+  server.advance(1min);
+  server.give_back("N");
+  server.run_until_idle();
+  CHECK_FALSE(got);
+  server.give_back("N");
+  server.run_until_idle();
+  CHECK(got);
+  CHECK_THROWS_AS(server.give_back("N"), std::logic_error);
+}
+
+TEST_CASE("a permit of a semaphore that nobody has used yet is one permit less for the first who comes") {
+  asio::io_context io;
+  testing::server server(io);
+  auto redis = server.make_client();
+  server.take_over("N", 1s, testing::format::permits);
+  CHECK_FALSE(server.semaphore("N")->permits);
+  const auto pool = redis.expirable_semaphore("N", 2);
+  CHECK_FALSE(server.run(pool.try_acquire(2)));
+  CHECK(server.run(pool.try_acquire()));
+  CHECK(server.semaphore("N")->permits == 2);
+  server.advance(1s);
+  CHECK(server.run(pool.try_acquire(2)));
+}
+
+TEST_CASE("a semaphore whose permits are all lost loses its leases, and begins anew") {
+  asio::io_context io;
+  testing::server server(io);
+  auto redis = server.make_client();
+  const auto pool = redis.expirable_semaphore("N", 2);
+  CHECK_THROWS_AS(server.lose("N"), std::logic_error);
+  auto held = server.run(pool.acquire(2));
+  server.lose("N");
+  CHECK_FALSE(server.semaphore("N"));
+  server.advance(10s);
+  CHECK_FALSE(held.held());
+  auto both = server.run(pool.try_acquire(2));
+  CHECK(both);
+  server.run(both->unlock());
+  CHECK_THROWS_AS(server.lose("N"), std::logic_error);
+}
+
 TEST_CASE("another client has a free lock, and gives it back to who waits") {
   asio::io_context io;
   testing::server server(io);

@@ -34,14 +34,22 @@ enum class refusal {
 
 /// The format of a stored lock.
 enum class format {
-  hash,    ///< as for mutex, fenced_mutex and Redisson
-  string,  ///< as for simple_mutex and `SET NX PX`
+  hash,     ///< as for mutex, fenced_mutex and Redisson
+  string,   ///< as for simple_mutex and `SET NX PX`
+  permits,  ///< as for expirable_semaphore
 };
 
 /// A lock as the server stores it.
 struct stored_lock {
   std::string name;  ///< the key, including key_prefix
   lock_holder holder;
+};
+
+/// A semaphore as the server stores it.
+struct stored_semaphore {
+  std::string name;                   ///< the key of its counter, including key_prefix
+  std::optional<unsigned> permits{};  ///< all, free or out; empty: the counter is gone, and the next acquire makes it
+  std::vector<lock_holder> out{};     ///< a holder for each permit that is out; the permit that ends next is the first
 };
 
 /// A Redis server in the memory of a test. It runs the library's own scripts, on a clock that the test moves. Real
@@ -89,16 +97,23 @@ class server : public world {
   /// The holder of a lock; empty: it is free.
   std::optional<lock_holder> holder(std::string_view key) const;
 
+  /// Every semaphore that has its counter, sorted by name.
+  std::vector<stored_semaphore> semaphores() const;
+  /// The semaphore at this key; empty: there is none.
+  std::optional<stored_semaphore> semaphore(std::string_view key) const;
+
   /// Removes the key, as DEL, an eviction or a lost write do. No client is notified: the holder learns of it at its
-  /// next renewal or unlock. Throws std::logic_error if nothing is held.
+  /// next renewal or unlock. Of a semaphore: removes all permits that are out, and the counter. Throws std::logic_error
+  /// if nothing is held.
   void lose(std::string_view key);
 
   /// Gives the lock to another client, for `ttl` unless it is given back. `ttl`: 1 ms to ten years, else
   /// std::invalid_argument. The client that had it is not notified, and learns of it as after lose(). A lock that is
   /// held keeps its format; a free one gets `as`.
+  /// Of a semaphore: takes one permit. If none is free, the permit that ends next is taken from its holder.
   void take_over(std::string_view key, milliseconds ttl = std::chrono::seconds(30), format as = format::hash);
-  /// That other client releases the lock, and waiters are notified. Throws std::logic_error if it does not have the
-  /// lock.
+  /// That other client releases the lock, or one permit, and waiters are notified. Throws std::logic_error if it does
+  /// not have the lock or a permit.
   void give_back(std::string_view key);
 
   // The server. Any time, also inside of a handler.
