@@ -121,6 +121,7 @@ bool actor::has_lease_of(const detail::lock_keys& name) const {
 }
 
 void actor::lock(const detail::shared_keys& name, bool reenter) {
+  if (w_.is_semaphore(name->name)) return acquire(name);
   const bool holds = has_lease_of(*name);
   const bool bound = reenter || holds || w_.chance(70);
   auto request = some_request(bound);
@@ -135,16 +136,36 @@ void actor::lock(const detail::shared_keys& name, bool reenter) {
   begin(verb, name->name);
   const auto call = wait == patience::once ? w_.judge.begin_try(client_, name->name, verb + ' ' + name->name)
                                            : w_.judge.begin_wait(client_, {name->name}, verb + ' ' + name->name);
+  ask_for_lock(keys, std::move(request), call, holds, fenced);
+}
+
+// Each call takes new permits, also for an owner that has some.
+void actor::acquire(const detail::shared_keys& name) {
+  auto request = some_request(w_.chance(70));
+  const auto total = static_cast<const detail::permit_keys&>(*name).total;
+  if (w_.chance(30)) request.amount = static_cast<std::uint8_t>(1 + w_.below(total));
+  const auto text = std::string(verb_of(request.wait)) + ' ' + std::to_string(request.amount) + " of " + name->name;
+  begin(verb_of(request.wait), name->name);
+  const auto call = request.wait == patience::once
+                        ? w_.judge.begin_try(client_, name->name, text)
+                        : w_.judge.begin_wait_for_permits(client_, name->name, request.amount, text);
+  if (request.amount > 1) w_.met.hit("lock: several permits");
+  ask_for_lock(name, std::move(request), call, false, false);
+}
+
+void actor::ask_for_lock(const detail::shared_keys& keys, detail::lock_request request, std::uint64_t call, bool holds,
+                         bool fenced) {
+  const bool bound = request.bound;
   waiting_ = true;
   if (bound && me_->waiting++ > 0) w_.met.hit("lock: beside another of its owner");
   const auto answered = std::make_shared<bool>(false);
   auto place = client_.locks().lock(
       keys, std::move(request),
-      [self = shared_from_this(), call, name, bound, holds, fenced, answered](const detail::lock_answer& a) {
+      [self = shared_from_this(), call, keys, bound, holds, fenced, answered](const detail::lock_answer& a) {
         *answered = true;
         if (bound) --self->me_->waiting;
         if (redis::error_of(a.failed) == errc::lost)
-          self->w_.judge.lost_to_caller(self->client_, *name, self->may_have_lease_of(*name));
+          self->w_.judge.lost_to_caller(self->client_, *keys, self->may_have_lease_of(*keys));
         self->on_lock_answer(call, a, holds, fenced);
       });
   if (!*answered) place_ = std::move(place);
@@ -164,7 +185,7 @@ detail::lock_request actor::some_request(bool bound) {
 
 void actor::lock_any() {
   const auto& of = w_.some_name()->of;
-  if (of.voted) return lock(w_.some_name(), false);
+  if (of.voted || !of.acquire_any.make) return lock(w_.some_name(), false);
   std::vector<detail::shared_keys> all;
   for (const auto& n : w_.names)
     if (&n->of == &of && (all.empty() || w_.chance(80))) all.push_back(n);
@@ -203,7 +224,7 @@ void actor::on_any_answer(std::uint64_t call, const detail::lock_answer& a, bool
 void actor::lock_all() {
   const auto& one = *w_.some_name();
   const auto& of = one.of;
-  if (of.voted) return lock(w_.some_name(), false);
+  if (of.voted || !of.acquire_all.make) return lock(w_.some_name(), false);
   // Of several slots multi_lock takes one after the other.
   const auto fits = [&](const detail::lock_keys& n) {
     return &n.of == &of && client_.locks().group_of(n) == client_.locks().group_of(one);
@@ -327,7 +348,21 @@ void actor::feed(const record_ptr& lease) {
   if (lease->feed()) client_.locks().fed(lease);
 }
 
+void actor::set_permits(const detail::shared_keys& name) {
+  begin("set_permits", name->name);
+  const auto call = w_.judge.begin(client_, "set_permits " + name->name);
+  const auto total = static_cast<const detail::permit_keys&>(*name).total;
+  client_.locks().set_permits(name, total,
+                              [self = shared_from_this(), call](const std::optional<detail::failure>& failed) {
+                                self->w_.judge.answered(call);
+                                const auto outcome = outcome_of("set_permits", failed, "set");
+                                self->w_.met.hit(outcome);
+                                self->note(outcome, text_of(failed));
+                              });
+}
+
 void actor::force_unlock(const detail::shared_keys& name) {
+  if (w_.is_semaphore(name->name) && w_.chance(50)) return set_permits(name);
   begin("force_unlock", name->name);
   const auto call = w_.judge.begin(client_, "force_unlock " + name->name);
   client_.locks().force_unlock(name, [self = shared_from_this(), call](const detail::answer<unsigned>& answer) {
@@ -349,8 +384,9 @@ void actor::ask(const detail::shared_keys& name) {
     case 0: return client_.locks().ask().is_locked(name, answered);
     case 1: return client_.locks().hold_count(name, me_->who, answered);
     case 2:
-      return name->of.fenced() ? client_.locks().ask().last_token(name, answered)
-                               : client_.locks().ask().is_locked(name, answered);
+      return name->of.fenced()         ? client_.locks().ask().last_token(name, answered)
+             : name->of.semaphore.make ? client_.locks().ask().semaphore(name, answered)
+                                       : client_.locks().ask().is_locked(name, answered);
     default: return client_.locks().ask().remaining_ttl(name, answered);
   }
 }

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "protocol/permits/permit_lock.hpp"
 #include "sim/judge/judge.hpp"
 
 namespace holdfast::sim {
@@ -31,8 +32,15 @@ struct workload {
   nanoseconds between(nanoseconds from, nanoseconds to) { return from + random.up_to(to - from); }
   const detail::shared_keys& some_name() { return names[below(names.size())]; }
   /// The kind of lock that is meant to be at this name.
-  const detail::kind& kind_of(const std::string& name) const {
-    return (*std::find_if(names.begin(), names.end(), [&](const auto& n) { return n->name == name; }))->of;
+  const detail::kind& kind_of(const std::string& name) const { return keys_of(name).of; }
+  bool is_semaphore(const std::string& name) const { return &kind_of(name) == &detail::permit_lock; }
+  semaphore semaphore_at(const std::string& name) const {
+    return semaphore(static_cast<const detail::permit_keys&>(keys_of(name)));
+  }
+
+ private:
+  const detail::lock_keys& keys_of(const std::string& name) const {
+    return **std::find_if(names.begin(), names.end(), [&](const auto& n) { return n->name == name; });
   }
 };
 
@@ -63,6 +71,9 @@ class actor : public std::enable_shared_from_this<actor> {
   bool has_lease_of(const detail::lock_keys& name) const;
   bool may_have_lease_of(const detail::lock_keys& name) const { return me_->wants_all > 0 || has_lease_of(name); }
   void lock(const detail::shared_keys& name, bool reenter);
+  void ask_for_lock(const detail::shared_keys& keys, detail::lock_request request, std::uint64_t call, bool holds,
+                    bool fenced);
+  void acquire(const detail::shared_keys& name);
   void lock_any();
   void lock_all();
   detail::lock_request some_request(bool bound);
@@ -75,6 +86,7 @@ class actor : public std::enable_shared_from_this<actor> {
   void renew(const record_ptr& lease);
   void feed(const record_ptr& lease);
   void force_unlock(const detail::shared_keys& name);
+  void set_permits(const detail::shared_keys& name);
   void ask(const detail::shared_keys& name);
   void give_back(std::size_t which);
   lock_options some_options();

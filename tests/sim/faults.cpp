@@ -1,14 +1,21 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "sim/faults.hpp"
-#include "protocol/derived_keys.hpp"
 
 #include <algorithm>
 #include <numeric>
 
+#include "protocol/derived_keys.hpp"
 #include "protocol/keys.hpp"
 
 namespace holdfast::sim {
 using namespace std::chrono_literals;
+
+namespace {
+
+/// The end of a permit that never ends.
+constexpr double endless = 2e12;
+
+}  // namespace
 
 faults::faults(workload& w, deployment& servers, std::vector<std::unique_ptr<sim_client>>& clients, nanoseconds ttl)
     : w_(w), servers_(servers), nodes_(servers.machines()), clients_(clients), ttl_(ttl), has_calms_(w.chance(25)) {
@@ -53,6 +60,7 @@ const std::vector<faults::kind>& faults::kinds() {
       {"client closed", 1, &faults::close_one},
       {"FLUSHALL", 2, &faults::flush_all},
       {"DEL of a lock", 4, &faults::delete_lock},
+      {"counter or door lost", 4, &faults::evict_counter},
       {"key of another type", 2, &faults::put_another_type},
       {"hold without TTL", 2, &faults::put_hold_without_ttl},
       {"TTL taken away", 2, &faults::take_ttl_away},
@@ -81,10 +89,8 @@ void faults::finish() {
 void faults::sweep() {
   if (!servers_.fails_over()) return;
   for (std::size_t n = 0; n < nodes_.size(); ++n)
-    for (const auto& name : w_.names) {
-      const auto* e = nodes_[n].program().keys().find(name->lock);
-      if (e && !e->expires) take_away(n, name->lock);
-    }
+    for (const auto& name : w_.names)
+      if (never_ends(n, name->lock)) take_away(n, name->lock);
 }
 
 void faults::strike() {
@@ -395,9 +401,34 @@ bool faults::flush_all() {
   });
 }
 
+// The counter of a semaphore is no hold.
+bool faults::never_ends(std::size_t node, const std::string& name) {
+  const auto& keys = nodes_[node].program().keys();
+  const auto* e = keys.find(name);
+  if (!w_.is_semaphore(name)) return e && !e->expires;
+  long long left = 0;
+  const auto* out = keys.find(w_.semaphore_at(name).permits);
+  return (e && !(e->text() && to_integer(*e->text(), left))) ||
+         (out && !out->sorted()->members().empty() && out->sorted()->members().rbegin()->first >= endless);
+}
+
 bool faults::take_away(std::size_t node, const std::string& name) {
   w_.judge.excuse(name);
-  return tamper(node, [&](keyspace& data) { return data.erase(name); });
+  return tamper(node, [&](keyspace& data) {
+    if (!w_.is_semaphore(name)) return data.erase(name);
+    const auto of = w_.semaphore_at(name);
+    data.erase(of.door);
+    return static_cast<bool>(data.erase(of.permits) | data.erase(name));
+  });
+}
+
+// No claim ends by that: the next acquire makes the counter anew.
+bool faults::evict_counter() {
+  const auto& name = w_.some_name()->lock;
+  if (!w_.is_semaphore(name)) return false;
+  const auto of = w_.semaphore_at(name);
+  const auto& key = w_.chance(70) ? of.name : of.door;
+  return tamper(some_node_with(key), [&](keyspace& data) { return data.erase(key); });
 }
 
 bool faults::delete_lock() {
@@ -406,7 +437,7 @@ bool faults::delete_lock() {
 }
 
 bool faults::is_string(const std::string& name) const {
-  return &w_.kind_of(name).layout == &detail::simple_lock.layout;
+  return &w_.kind_of(name).layout == &detail::simple_lock.layout || w_.is_semaphore(name);
 }
 
 bool faults::put_another_type() {
@@ -429,6 +460,13 @@ bool faults::put_hold_without_ttl() {
   // With a colon, or short, it looks like a lock, and force_unlock() may free it.
   const bool like_a_lock = w_.chance(50);
   tamper(n, [&](keyspace& data) {
+    if (w_.is_semaphore(name)) {
+      const auto of = w_.semaphore_at(name);
+      const auto out = 1 + w_.below(of.total);
+      for (std::size_t i = 0; i < out; ++i)
+        data.to_write<sorted_set>(of.permits)->set("somebody:" + std::to_string(i), endless);
+      return data.put(name, std::to_string(of.total - out)).text() != nullptr;
+    }
     return is_string(name) ? data.put(name, like_a_lock ? "somebody" : std::string(300, 'x')).text() != nullptr
                            : data.to_write<hash_value>(name)->set(like_a_lock ? "somebody:1" : "somebody", "1");
   });
@@ -439,6 +477,7 @@ bool faults::put_hold_without_ttl() {
 
 bool faults::take_ttl_away() {
   const auto& name = w_.some_name()->lock;
+  if (w_.is_semaphore(name)) return false;
   const auto n = some_node_with(name);
   const bool there = tamper(n, [&](keyspace& data) {
     auto* e = data.find(name);

@@ -80,7 +80,9 @@ class faults {
   // The data.
   bool flush_all();
   bool delete_lock();
+  bool evict_counter();
   bool is_string(const std::string& name) const;
+  bool never_ends(std::size_t node, const std::string& name);
   bool put_another_type();
   bool put_hold_without_ttl();
   bool take_ttl_away();

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "sim/peer.hpp"
-#include "protocol/derived_keys.hpp"
 
+#include "protocol/derived_keys.hpp"
 #include "protocol/kind.hpp"
+#include "protocol/permits/permit_lock.hpp"
 
 namespace holdfast::sim {
 namespace {
@@ -28,6 +29,31 @@ redis.call('del', KEYS[1])
 redis.call(ARGV[3], KEYS[2], '0')
 return 1)";
 
+// The effects of RPermitExpirableSemaphore, with a counter that some trySetPermits() has set. KEYS: counter, permits,
+// channel. ARGV: id, how far its clock is ahead, ttl, the word by which messages are sent. The reply of an acquire has
+// the number of permits that it took back though they had not ended by the node's clock.
+constexpr auto acquire_permit_script = R"(
+if not redis.call('get', KEYS[1]) then return {0, 0} end
+local time = redis.call('time')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local mine, early = now + ARGV[2], 0
+local ended = redis.call('zrangebyscore', KEYS[2], 0, mine, 'limit', 0, 1)
+if #ended > 0 then
+  if tonumber(redis.call('zscore', KEYS[2], ended[1])) > now then early = 1 end
+  redis.call('zrem', KEYS[2], ended[1])
+  local value = redis.call('incrby', KEYS[1], 1)
+  if value > 0 then redis.call(ARGV[4], KEYS[3], value) end
+end
+if tonumber(redis.call('get', KEYS[1])) < 1 then return {0, early} end
+redis.call('decrby', KEYS[1], 1)
+redis.call('zadd', KEYS[2], string.format('%.0f', mine + ARGV[3]), ARGV[1])
+return {1, early})";
+
+constexpr auto release_permit_script = R"(
+if not redis.call('get', KEYS[1]) or redis.call('zrem', KEYS[2], ARGV[1]) == 0 then return 0 end
+redis.call(ARGV[4], KEYS[3], redis.call('incrby', KEYS[1], 1))
+return 1)";
+
 // As clients of other languages do it, who tell nobody.
 constexpr auto simple_release_script = R"(
 if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end
@@ -35,11 +61,17 @@ return 0)";
 
 }  // namespace
 
+peer::peer(workload& w, deployment& to, std::size_t number)
+    : w_(w), servers_(to), id_("peer" + std::to_string(number)),
+      ahead_(w.chance(50) ? std::chrono::duration_cast<milliseconds>(w.between({}, 15s)) : milliseconds()) {}
+
 void peer::act_later() {
   w_.plan.after(w_.between(w_.pace / 4, w_.pace * 4), [this] { act(); });
 }
 
 bool peer::simple() const { return &w_.kind_of(name_) == &detail::simple_lock; }
+
+bool peer::permits() const { return &w_.kind_of(name_) == &detail::permit_lock; }
 
 reply peer::call(const std::string& script, const std::string& argument) {
   return server_of(name_).program().execute(
@@ -47,9 +79,17 @@ reply peer::call(const std::string& script, const std::string& argument) {
        w_.names.front()->word == detail::publish_word::automatic ? "spublish" : "publish"});
 }
 
+reply peer::call_for_permits(const std::string& script, milliseconds ttl) {
+  const detail::lock_keys keys(detail::permit_lock, name_);
+  return server_of(name_).program().execute(
+      {"EVAL", script, "3", name_, w_.semaphore_at(name_).permits, detail::channel_of(keys), field_,
+       std::to_string(ahead_.count()), std::to_string(ttl.count()),
+       w_.names.front()->word == detail::publish_word::automatic ? "spublish" : "publish"});
+}
+
 void peer::act() {
   if (field_.empty()) name_ = w_.some_name()->lock;
-  if (!server_of(name_).running()) return act_later();
+  if (!server_of(name_).running() || (permits() && servers_.moves(name_))) return act_later();
   if (!field_.empty())
     release();
   else if (!finishing_)
@@ -62,11 +102,24 @@ void peer::acquire() {
   const auto ttl = std::chrono::duration_cast<milliseconds>(w_.between(100ms, w_.pace * 4 + 200ms));
   field_ = id_ + ':' + std::to_string(++holds_);
   const auto limit = std::to_string(ttl.count());
-  const bool got = simple() ? server_of(name_).program().execute({"SET", name_, field_, "NX", "PX", limit}).text == "OK"
-                            : call(acquire_script, limit).type == reply::kind::nil;
+  const bool got = permits() ? acquire_permit(ttl)
+                   : simple()
+                       ? server_of(name_).program().execute({"SET", name_, field_, "NX", "PX", limit}).text == "OK"
+                       : call(acquire_script, limit).type == reply::kind::nil;
   if (!got) return field_.clear();
   w_.log.note(w_.plan.now(), id_, "holds", name_);
   w_.judge.peer_holds(name_, field_, w_.plan.now() + ttl - ttl / 100 - drift);
+}
+
+// Its clock may end a permit that is held. Its message says so to who waits.
+bool peer::acquire_permit(milliseconds ttl) {
+  const auto answer = call_for_permits(acquire_permit_script, ttl);
+  if (answer.type != reply::kind::array) return false;
+  if (answer.elements.at(1).integer > 0) {
+    w_.judge.excuse(name_, true);
+    w_.met.hit("peer: took a permit back by a clock that is ahead");
+  }
+  return answer.elements.at(0).integer == 1;
 }
 
 // Every fourth dies instead.
@@ -74,7 +127,8 @@ void peer::release() {
   if (!w_.chance(25)) {
     w_.judge.peer_released(field_);
     w_.log.note(w_.plan.now(), id_, "releases", name_);
-    call(simple() ? simple_release_script : release_script, "1000");
+    permits() ? call_for_permits(release_permit_script, {})
+              : call(simple() ? simple_release_script : release_script, "1000");
     if (simple()) w_.judge.released_in_silence(name_);
   }
   field_.clear();

@@ -50,6 +50,8 @@ sim_client::sim_client(scheduler& plan, deployment& to, trace& log, coverage& me
                             settings_, [this](const event& e) { settings_.observer->on(e); });
   const detail::owner_fields fields{detail::uuid{random_.next(), random_.next()}};
   uuid_ = std::string(fields.client_uuid());
+  const auto id = detail::owner_field(*fields.client(), 1).permit(0);
+  half_of_uuid_.assign(id.data(), id.size() / 2);
   log.abbreviate(uuid_, name_);
   engine_.emplace(detail::environment{plan.time(), process_, *servers_, random_, settings_},
                   std::weak_ptr<detail::lease_home>(), fields);

@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <holdfast/config.hpp>
@@ -39,6 +40,10 @@ class sim_client {
   const std::string& name() const noexcept { return name_; }
   /// What its owner fields begin with.
   const std::string& uuid() const noexcept { return uuid_; }
+  /// A field or a permit of it. The ids of its permits begin with half of its uuid.
+  bool owns(std::string_view field) const noexcept {
+    return field.starts_with(uuid_) || field.starts_with(half_of_uuid_);
+  }
 
   /// As client::shutdown(): `done` when releases and connections are over.
   void close(nanoseconds grace, std::function<void()> done);
@@ -64,7 +69,7 @@ class sim_client {
   hold_count holds_;
   config settings_;
   test::seeded_random random_, weather_random_, order_random_;
-  std::string uuid_;
+  std::string uuid_, half_of_uuid_;
   sim::process process_;
   std::deque<sim::route> ways_;
   const home_ptr home_ = std::make_shared<home>(process_.strand());

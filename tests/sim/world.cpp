@@ -27,6 +27,8 @@ constexpr std::string_view simple = "simple_";
 
 /// In so many of the seeds with locks of a majority nobody may ask which run a server is.
 constexpr int percent_of_secrets = 25;
+/// So many of the names of other seeds are semaphores. A life with one costs more time.
+constexpr int percent_of_semaphores = 15;
 /// In so many of those with a cluster messages go to the nodes of their slot alone.
 constexpr int percent_of_sharded = 80;
 const std::string marker(detail::vote_marker);
@@ -52,7 +54,12 @@ std::string_view name_of_script(std::string_view digest) {
       {lua::simple_force_release.sha1, "simple_force_release"},
       {lua::change_marker.sha1, "change_marker"},
       {lua::tell_apart.sha1, "tell_apart"},
-      {lua::write_note.sha1, "write_note"}};
+      {lua::write_note.sha1, "write_note"},
+      {lua::permits_acquire.sha1, "permits_acquire"},
+      {lua::permits_renew.sha1, "permits_renew"},
+      {lua::permits_release.sha1, "permits_release"},
+      {lua::permits_set.sha1, "permits_set"},
+      {lua::permits_force.sha1, "permits_force"}};
   const auto found = std::find_if(std::begin(names), std::end(names), [&](const auto& n) { return n.first == digest; });
   return found == std::end(names) ? std::string_view() : found->second;
 }
@@ -74,8 +81,14 @@ std::string outcome_of(std::string_view script, const reply& r) {
     return r.type == reply::kind::nil ? "acquired" : r.integer < 0 ? "busy without TTL" : "busy";
   if (script == "change_marker") return r.integer == 1 ? "changed" : "something else";
   if (script == "tell_apart") return "told apart";
-  if (script == "release") return r.type == reply::kind::nil ? "not yours" : "freed";
-  if (script == "renew")
+  if (script == "permits_acquire") {
+    const auto state = r.elements.at(0).integer;
+    return state > 0 ? "acquired" : state == 0 ? "busy" : "door";
+  }
+  if (script == "permits_set") return "set";
+  if (script == "permits_force") return r.elements.at(0).integer > 0 ? "broken" : "0";
+  if (script == "release" || script == "permits_release") return r.type == reply::kind::nil ? "not yours" : "freed";
+  if (script.ends_with("renew"))
     return std::any_of(r.elements.begin(), r.elements.end(), [](const reply& e) { return e.integer != 1; })
                ? "not yours"
                : "confirmed";
@@ -111,6 +124,8 @@ class world {
             plan_, log_, met_, judge_, random_, some_names(), {}, least_acts + random_.next() % 100, takes_turns(seed)},
         faults_(work_, servers_, clients_, settings_.ttl) {
     work_.pace = nanoseconds(settings_.ttl) / static_cast<int>(2 + random_.next() % 15);
+    for (const auto& name : work_.names)
+      if (work_.is_semaphore(name->name)) judge_.add(static_cast<const detail::permit_keys&>(*name));
     if (votes()) found();
     for (std::size_t i = 0; i < 3 + random_.next() % 2; ++i) add_client(i);
     // Who writes by hand writes to one node.
@@ -176,9 +191,14 @@ class world {
     const auto word = sharded ? detail::publish_word::automatic : detail::publish_word::publish;
     constexpr const char* alone[] = {"orders:1", "{a}", "orders:2", "orders:3", "b", "orders:4", "c", "d"};
     constexpr const char* in_slots[] = {"orders:1", "{a}", "{a}:2", "{a}:3", "b", "{b}:2", "c", "d"};
-    for (const auto* name : servers_.what() == detail::deployment::cluster ? in_slots : alone)
-      all.push_back(std::make_shared<const detail::lock_keys>(*kinds[random_.next() % kinds.size()], name,
-                                                              detail::naming{.prefix = {}, .word = word}));
+    const detail::naming naming{.prefix = {}, .word = word};
+    for (const auto* name : servers_.what() == detail::deployment::cluster ? in_slots : alone) {
+      if (!votes() && random_.next() % 100 < percent_of_semaphores)
+        all.push_back(std::make_shared<const detail::permit_keys>(detail::permit_lock, name, naming,
+                                                                  static_cast<std::uint32_t>(1 + random_.next() % 4)));
+      else
+        all.push_back(std::make_shared<const detail::lock_keys>(*kinds[random_.next() % kinds.size()], name, naming));
+    }
     std::rotate(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(random_.next() % all.size()), all.end());
     all.resize(1 + random_.next() % (settings_.turns ? 2 : all.size()));
     return all;
@@ -220,7 +240,8 @@ class world {
 
   void on_script(std::size_t machine, std::string_view digest, const arguments& a, const reply& r) {
     const auto name = name_of_script(digest);
-    judge_.note_backing();
+    if (name == "permits_acquire" && outcome_of(name, r) == "acquired") permits_granted(machine, a, r);
+    judge_.ran_script(machine);
     if (name.empty()) return;
     if (servers_.fails_over()) look_for_another(machine, name, a, r);
     log_.abbreviate(std::string(digest), std::string(name));
@@ -234,7 +255,17 @@ class world {
     if (outcome_of(name, r) == "busy without TTL" || (r.is_error() && !detail::classify(r.text).mends_itself()))
       judge_.refused_for_good(
           a.at(3), a.at(3 + std::stoul(a.at(2)) + 1));  // of a node that votes nobody wants any one of several
-    if (name.ends_with("force_release") && !r.is_error()) judge_.excuse(a[3], true);
+    if ((name.ends_with("force_release") || name == "permits_force") && !r.is_error()) judge_.excuse(a[3], true);
+  }
+
+  /// See permits_acquire.lua.
+  void permits_granted(std::size_t machine, const arguments& a, const reply& r) {
+    constexpr std::size_t waiters = 11, amounts = waiters + 1;
+    const auto first = a.begin() + static_cast<std::ptrdiff_t>(amounts + std::stoul(a.at(waiters)));
+    std::ptrdiff_t granted = 0;
+    for (long long k = 0; k < r.elements.at(0).integer; ++k)
+      granted += std::stol(a.at(amounts + static_cast<std::size_t>(k)));
+    judge_.permits_granted(machine, a.at(3), {first, first + granted});
   }
 
   /// It has this key no more, and answers for it.

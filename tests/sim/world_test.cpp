@@ -13,9 +13,23 @@ namespace {
 
 /// Verbs that clients call before all is wound up, counted by who reads what happened.
 std::size_t acts_told_in(const std::string& trace) {
-  static const std::set<std::string> verbs{
-      "lock",  "try_lock", "try_lock_for", "lock_any", "cancel",   "try_lock_any", "try_lock_for_any", "unlock", "drop",
-      "renew", "feed",     "force_unlock", "ask",      "lock_all", "try_lock_all", "try_lock_for_all"};
+  static const std::set<std::string> verbs{"lock",
+                                           "try_lock",
+                                           "try_lock_for",
+                                           "lock_any",
+                                           "cancel",
+                                           "try_lock_any",
+                                           "try_lock_for_any",
+                                           "unlock",
+                                           "drop",
+                                           "renew",
+                                           "feed",
+                                           "force_unlock",
+                                           "ask",
+                                           "lock_all",
+                                           "try_lock_all",
+                                           "try_lock_for_all",
+                                           "set_permits"};
   std::istringstream lines(trace);
   std::size_t acts = 0;
   for (std::string line; std::getline(lines, line);) {

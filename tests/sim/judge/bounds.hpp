@@ -22,6 +22,9 @@ constexpr nanoseconds longest_redirect_pause = std::chrono::milliseconds(100);
 /// The interval at which the judge looks for states that are overdue only after many milliseconds. It misses none that
 /// lasts longer.
 constexpr nanoseconds glance = std::chrono::milliseconds(1);
+/// The time in which a first waiter for several permits closes the door: the longest cool-down of its client, and the
+/// pause until it asks again.
+constexpr nanoseconds door = std::chrono::milliseconds(1500);
 /// The time in which callers that divide the nodes among themselves have a winner. They give back and try again after
 /// random pauses of up to a second.
 constexpr nanoseconds contest = std::chrono::seconds(5);

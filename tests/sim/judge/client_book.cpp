@@ -10,8 +10,8 @@ client_record& client_book::of(const sim_client& client) {
 }
 
 client_record* client_book::owner_of(std::string_view field) {
-  const auto found = std::find_if(clients_.begin(), clients_.end(),
-                                  [&](const auto& each) { return field.starts_with(each.client->uuid()); });
+  const auto found =
+      std::find_if(clients_.begin(), clients_.end(), [&](const auto& each) { return each.client->owns(field); });
   return found == clients_.end() ? nullptr : &*found;
 }
 

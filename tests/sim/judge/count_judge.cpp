@@ -9,6 +9,7 @@ namespace holdfast::sim {
 void count_judge::look_at(hold_record& each) {
   if (known_.stored.votes()) return;  // some of several nodes know of a change later than its caller
   const auto& hold = *each.hold;
+  if (hold.keys()->of.semaphore.make) return;  // each permit counts once
   const auto leases = hold.count();
   each.most_leases = std::max(each.most_leases, leases + (hold.changing() ? 1 : 0));
   // Without fencing a late command of a dead connection may still change the count.

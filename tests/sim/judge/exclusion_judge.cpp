@@ -24,15 +24,15 @@ void exclusion_judge::look_at(hold_record& each) {
   const auto& hold = *each.hold;
   if (each.over) known_.accuse(*each.client, "claims " + each.name() + " again after it was over");
   if (!hold.wants_renewal(now)) each.renewed_since = now;
-  const auto until = known_.stored.backed_until(hold.keys()->lock, each.field);
+  const auto until = known_.stored.backed_until(hold.keys()->lock, each.fields);
   const bool covered = until && *until >= hold.valid_until();
   each.longest_ttl = std::max(each.longest_ttl, hold.ttl());
-  claims_[each.name()].push_back({each.client->name(), covered, each.asked});
+  claims_[each.name()].push_back({each.client->name(), covered, each.asked, each.fields.size()});
   if (covered) return each.uncovered_since.reset();
   each.ever_uncovered = true;
   // The answer to a command from before the fault may arrive after it. Several nodes confirm one after the other: they
   // need never have backed the claim together.
-  const auto backed = known_.stored.last_backed(hold.keys()->lock, each.field, hold.valid_until());
+  const auto backed = known_.stored.last_backed(hold.keys()->lock, each.fields, hold.valid_until());
   // A server that has been replaced confirms a claim that no other server knows.
   const bool by_one = !known_.stored.votes() && !known_.servers.fails_over();
   const auto first_confirmed = by_one ? time_point::max() : hold.valid_until() - each.longest_ttl;
@@ -57,7 +57,7 @@ void exclusion_judge::look_at(peer_claim& each) {
   if (each.until <= known_.now()) return;
   const auto until = known_.stored.backed_until(each.name, each.field);
   const bool covered = until && *until >= each.until;
-  claims_[each.name].push_back({"a peer", covered, each.asked});
+  claims_[each.name].push_back({"a peer", covered, each.asked, 1});
   if (covered)
     each.covered_at = known_.now();
   else if (known_.excused.broken_or_forgotten_at(each.name) < each.covered_at)
@@ -66,12 +66,18 @@ void exclusion_judge::look_at(peer_claim& each) {
 
 void exclusion_judge::compare_claims() {
   for (const auto& [name, claims] : claims_) {
-    const auto backed = std::count_if(claims.begin(), claims.end(), [](const auto& each) { return each.backed; });
-    if (claims.size() < 2) continue;
+    std::size_t claimed = 0, backed = 0;
+    for (const auto& each : claims) {
+      claimed += each.amount;
+      if (each.backed) backed += each.amount;
+    }
+    const auto capacity = known_.stored.capacity_of(name);
+    if (claimed <= capacity) continue;
     const auto first = std::min_element(claims.begin(), claims.end(),
                                         [](const auto& one, const auto& other) { return one.asked < other.asked; });
-    if (backed > 1 || known_.excused.broken_at(name) < first->asked)
-      known_.found.accuse(claims.front().holder + " and " + claims.back().holder, "both hold " + name);
+    if (backed > capacity || known_.excused.broken_at(name) < first->asked)
+      known_.found.accuse(claims.front().holder + " and " + claims.back().holder,
+                          "hold " + std::to_string(claimed) + " of " + std::to_string(capacity) + ": " + name);
     known_.met.hit("overlap explained by a fault outside the guarantee");
   }
 }

@@ -27,12 +27,12 @@ class field_book {
   field_record& at(std::size_t node, const std::string& field) {
     return fields_.try_emplace({node, field}, field_record{.first_seen = plan_.now()}).first->second;
   }
-  /// `use(node, key, field, record, end)` for each field that is stored; every other one is forgotten.
+  /// `use(node, key, field, record, end)` for each field and door that is stored; every other one is forgotten.
   template <class Use>
   void visit_stored(const storage& stored, Use use) {
     auto before = std::exchange(fields_, {});
     for (std::size_t node = 0; node < stored.nodes(); ++node)
-      stored.each_field(node, [&](const std::string& key, const std::string& field, time_point end) {
+      stored.each_trace(node, [&](const std::string& key, const std::string& field, time_point end) {
         fields_.insert(before.extract({node, field}));
         use(node, key, field, at(node, field), end);
       });

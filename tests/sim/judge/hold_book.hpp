@@ -2,6 +2,7 @@
 #pragma once
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -16,11 +17,23 @@ using record_ptr = std::shared_ptr<detail::lease_record>;
 
 inline std::string field_of(const detail::hold& hold) { return std::string(std::string_view(hold.field().to_text())); }
 
+/// What the node stores for this hold: its field, or the ids of its permits.
+inline std::vector<std::string> fields_of(const detail::hold& hold) {
+  if (!hold.keys()->of.semaphore.make) return {field_of(hold)};
+  std::vector<std::string> ids;
+  for (std::uint8_t i = 0; i < hold.field().amount(); ++i) {
+    const auto id = hold.field().permit(i);
+    ids.emplace_back(id.data(), id.size());
+  }
+  return ids;
+}
+
 /// A hold, and what each judge of holds remembers of it.
 struct hold_record {
   const sim_client* client;
   detail::hold_ptr hold;
   std::string field;
+  std::vector<std::string> fields;  // as the node stores them
   time_point asked, granted, renewed_since;
   detail::milliseconds longest_ttl{};  // that its leases ever had, or a renewal asked for
   bool over = false;
@@ -34,6 +47,7 @@ struct hold_record {
   std::size_t most_leases = 1;  // that there were, or were asked for
 
   const std::string& name() const { return hold->keys()->name; }
+  bool has(std::string_view stored) const { return std::find(fields.begin(), fields.end(), stored) != fields.end(); }
 };
 
 /// The holds that were granted, until they are over.
@@ -46,7 +60,8 @@ class hold_book {
     const auto& hold = lease->of;
     if (std::any_of(holds_.begin(), holds_.end(), [&](const auto& each) { return each.hold == hold; })) return nullptr;
     const auto now = plan_.now();
-    holds_.push_back({&client, hold, field_of(*hold), hold->valid_until() - lease->asked.ttl, now, now});
+    holds_.push_back(
+        {&client, hold, field_of(*hold), fields_of(*hold), hold->valid_until() - lease->asked.ttl, now, now});
     return &holds_.back();
   }
   void begin_renewal(const record_ptr& lease, detail::milliseconds ttl) {

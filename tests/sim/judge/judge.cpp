@@ -7,7 +7,7 @@ judge::judge(scheduler& plan, deployment& servers, coverage& met) : known_(plan,
   servers.on_promotion = [this](std::size_t from, std::size_t to) {
     promoted(known_.servers.machines()[from], known_.servers.machines()[to]);
   };
-  servers.on_key_lost = [this](const std::string& key) { excuse(key); };
+  servers.on_key_lost = [this](const std::string& key) { excuse(known_.stored.name_of(key)); };
 }
 
 std::uint64_t judge::begin(const sim_client& client, std::string text) {
@@ -23,6 +23,13 @@ std::uint64_t judge::begin_try(const sim_client& client, std::string name, std::
 std::uint64_t judge::begin_wait(const sim_client& client, std::vector<std::string> names, std::string text) {
   const auto call = begin(client, std::move(text));
   known_.calls.at(call).waits_for = std::move(names);
+  return call;
+}
+
+std::uint64_t judge::begin_wait_for_permits(const sim_client& client, std::string name, unsigned amount,
+                                            std::string text) {
+  const auto call = begin_wait(client, {std::move(name)}, std::move(text));
+  known_.calls.at(call).amount = amount;
   return call;
 }
 
@@ -69,6 +76,7 @@ void judge::promoted(server& from, server& to) {
 void judge::look() {
   note_backing();
   known_.clients.look();
+  permits_.excuse_moves();
   exclusion_.begin_instant();
   for (auto& each : known_.holds.all()) look_at(each);
   lease_ends_.look();
@@ -80,6 +88,7 @@ void judge::look() {
   if (known_.now() < next_glance_ && next < next_glance_) return;
   next_glance_ = known_.now() + bounds::glance;
   waiters_.look();
+  permits_.look();
   residue_.look();
 }
 

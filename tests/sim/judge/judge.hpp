@@ -10,6 +10,7 @@
 //   waiter_judge       no waiter of a free lock is forgotten
 //   all_or_none_judge  of several locks all are granted, or none
 //   token_judge        fencing tokens grow, and their owner gets them
+//   permit_judge       permits add up, and are granted while enough are left
 //   residue_judge      no field, key or subscription is left
 //   succession_judge   nobody talks to a primary that was replaced
 //   answer_judge       each call is answered once
@@ -29,6 +30,7 @@
 #include "sim/judge/count_judge.hpp"
 #include "sim/judge/exclusion_judge.hpp"
 #include "sim/judge/lease_end_judge.hpp"
+#include "sim/judge/permit_judge.hpp"
 #include "sim/judge/residue_judge.hpp"
 #include "sim/judge/succession_judge.hpp"
 #include "sim/judge/suspension_judge.hpp"
@@ -42,6 +44,7 @@ class judge {
   judge(scheduler& plan, deployment& servers, coverage& met);
 
   void add(sim_client& client) { known_.clients.add(client); }
+  void add(const detail::permit_keys& of_a_semaphore) { known_.stored.add(of_a_semaphore); }
 
   // Calls: each must be answered once.
   std::uint64_t begin(const sim_client& client, std::string text);
@@ -49,6 +52,8 @@ class judge {
   std::uint64_t begin_try(const sim_client& client, std::string name, std::string text);
   /// A call that waits for a lock, or for any one of several.
   std::uint64_t begin_wait(const sim_client& client, std::vector<std::string> names, std::string text);
+  /// A call that waits for permits of a semaphore.
+  std::uint64_t begin_wait_for_permits(const sim_client& client, std::string name, unsigned amount, std::string text);
   /// A call that waits for all of several.
   std::uint64_t begin_wait_for_all(const sim_client& client, std::vector<std::string> names, std::string text);
   void answered(std::uint64_t call) { answers_.answered(call); }
@@ -79,6 +84,10 @@ class judge {
   /// A script that wants `field` of each name.
   void several_answered(const std::vector<std::pair<std::string, std::string>>& name_and_field, bool acquired) {
     several_.answered(name_and_field, acquired);
+  }
+  /// The machine has granted these permits by one script.
+  void permits_granted(std::size_t machine, const std::string& name, const std::vector<std::string>& ids) {
+    permits_.granted(machine, name, ids);
   }
   void tokens_given(const std::string& name, const std::string& field, token_range range) {
     tokens_.given(name, field, range);
@@ -119,8 +128,13 @@ class judge {
   void killed(const sim_client& victim) { clients_.connection_killed(victim); }
 
   // Looks.
-  /// After each script that ran.
+  /// After each command that ran.
   void note_backing() { known_.stored.note_backing(); }
+  /// After each script that ran there.
+  void ran_script(std::size_t machine) {
+    note_backing();
+    permits_.ran(machine);
+  }
   /// After each instant.
   void look();
   /// Each call was answered and each lock unlocked; each TTL that nobody renewed since is over.
@@ -144,6 +158,7 @@ class judge {
   waiter_judge waiters_{known_, exclusion_};
   all_or_none_judge several_{known_};
   token_judge tokens_{known_};
+  permit_judge permits_{known_};
   residue_judge residue_{known_};
   succession_judge succession_{known_};
   answer_judge answers_{known_};

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "base/escape.hpp"
+
 namespace holdfast::sim {
 
 void residue_judge::ran_unfenced(std::size_t machine, const arguments& command) {
@@ -14,8 +16,11 @@ void residue_judge::ran_unfenced(std::size_t machine, const arguments& command) 
 void residue_judge::clock_stepped_back(std::size_t machine, nanoseconds by) {
   if (known_.servers.is_sentinel(machine)) return;
   const auto node = known_.servers.unit_of(machine);
-  for (const auto& [key, e] : known_.servers.machines()[machine].program().keys().all())
-    each_owner(key, e, [&](const std::string& field) { known_.fields.at(node, field).stepped_back += by; });
+  auto& at = known_.servers.machines()[machine];
+  for (const auto& [key, e] : at.program().keys().all())
+    known_.stored.each_trace(at, key, e, [&](const auto&, const std::string& field, time_point) {
+      known_.fields.at(node, field).stepped_back += by;
+    });
 }
 
 void residue_judge::look() {
@@ -54,15 +59,18 @@ void residue_judge::look_at(std::size_t node, const std::string& key, const std:
   if (now <= link.clear_since + bounds::reconnection(client.settings()))
     record.outage = std::max(record.outage, link.clear_since - link.trouble_began);
   const bool held = known_.holds.any(
-      [&](const auto& each) { return each.field == field && (each.hold->exclusive() || known_.delayed(each)); });
+      [&](const auto& each) { return each.has(field) && (each.hold->exclusive() || known_.delayed(each)); });
   const bool asked = known_.calls.any([&](const auto& call) {
     const bool wants = call.tries == key || call.waits_for_lock(key);
     return call.client == &client && wants && call.since <= record.first_seen;
   });
   record.met_replica |= known_.stored.holder(node, key).program().is_replica();
-  if (held || asked) return record.unwanted_since.reset();
+  // The release of a permit needs several keys, and is sent again until its slot has moved.
+  const bool of_semaphore = known_.stored.semaphore_of(key) != nullptr;
+  if (held || asked || (of_semaphore && known_.servers.moves(key))) return record.unwanted_since.reset();
   if (!record.unwanted_since) record.unwanted_since = now;
-  const auto due = std::max(*record.unwanted_since, known_.clients.undisturbed_from(client, node)) + bounds::journey;
+  const auto due = std::max(*record.unwanted_since, known_.clients.undisturbed_from(client, node)) + bounds::journey +
+                   (of_semaphore ? bounds::longest_redirect_pause : nanoseconds());
   const bool overdue = owner->closed_in_peace || now > due;
   // A client sends a release that a replaced server has answered again, once it knows the next server.
   const auto awake = awake_since_.find(&client);
@@ -72,13 +80,14 @@ void residue_judge::look_at(std::size_t node, const std::string& key, const std:
   // The owner of a key without a TTL will take it away.
   const auto left = end == time_point::max() ? nanoseconds() : end - now;
   if (left > record.outage + record.stepped_back && overdue && !explained)
-    known_.accuse(client, "has left " + field + " in " + key);
+    known_.accuse(client, "has left " + detail::escaped(field) + " in " + key);
 }
 
 void residue_judge::look_for_survivors() {
   visit_fields();
   for (const auto& [place, record] : known_.fields.all())
-    if (record.stepped_back == nanoseconds::zero()) known_.found.accuse("the node", "still keeps " + place.second);
+    if (record.stepped_back == nanoseconds::zero())
+      known_.found.accuse("the node", "still keeps " + detail::escaped(place.second));
 }
 
 void residue_judge::look_at_the_end() {
@@ -86,8 +95,14 @@ void residue_judge::look_at_the_end() {
     if (known_.servers.is_sentinel(m)) continue;  // clients listen on
     auto& machine = known_.servers.machines()[m];
     const auto& keys = machine.program().keys();
-    for (const auto& [key, e] : keys.all())
-      if (!is_side_key(key) && keys.find(key)) known_.found.accuse("the node", "keeps " + key);
+    for (const auto& [key, e] : keys.all()) {
+      if (is_side_key(key) || !keys.find(key)) continue;
+      const auto* of = known_.stored.semaphore_of(key);
+      bool over = of && key != of->door;  // each permit
+      known_.stored.each_owner(machine, key, e,
+                               [&](const auto&, const auto&, time_point end) { over &= end <= known_.now(); });
+      if (!over) known_.found.accuse("the node", "keeps " + key);
+    }
     if (machine.program().subscriptions() != 0) known_.found.accuse("somebody", "has left a subscription");
   }
 }

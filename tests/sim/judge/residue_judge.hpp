@@ -9,10 +9,10 @@
 namespace holdfast::sim {
 
 /// The promise that nothing is left:
-///   - A client's field belongs to a hold or to an open call. Otherwise it is given back as soon as its client is
-///     undisturbed.
+///   - A client's field, permit or door belongs to a hold or to an open call. Otherwise it is given back as soon as its
+///     client is undisturbed.
 ///   - A client that has closed undisturbed has left no field.
-///   - At the end there is no key but counters of tokens and votes, and no subscription.
+///   - At the end there is no key but counters and votes, no permit that is out, and no subscription.
 /// A node that became a replica takes no field back.
 class residue_judge {
  public:

@@ -12,16 +12,35 @@ auto& at_or_new(Map& in, std::string_view key) {
 
 }  // namespace
 
+std::optional<time_point> storage::kept_until(server& at, std::string_view name, std::string_view field) const {
+  const auto* of = semaphore_of(name);
+  const auto* e = std::as_const(at.program().keys()).find(of ? of->permits : name);
+  if (!stored(e, field)) return std::nullopt;
+  if (!of) return end_of(at, *e);
+  const auto score = e->sorted() ? e->sorted()->score_of(field) : std::nullopt;
+  const auto end = score ? end_of(at, *score) : time_point();
+  return end > plan_.now() ? std::optional(end) : std::nullopt;
+}
+
 std::optional<time_point> storage::backed_until(std::string_view name, std::string_view field) const {
   std::vector<time_point> each;
-  for (std::size_t node = 0; node < nodes_; ++node) {
-    const auto* e = find(node, name);
-    if (e && count_of(*e, field) > 0) each.push_back(end_of(holder(node, name), *e));
-  }
+  const auto* of = semaphore_of(name);
+  for (std::size_t node = 0; node < nodes_; ++node)
+    if (const auto end = kept_until(holder(node, of ? of->permits : name), name, field)) each.push_back(*end);
   if (each.size() < majority()) return std::nullopt;
   const auto nth = each.begin() + static_cast<std::ptrdiff_t>(majority() - 1);
   std::nth_element(each.begin(), nth, each.end(), std::greater<>());
   return *nth;
+}
+
+std::optional<time_point> storage::backed_until(std::string_view name, const std::vector<std::string>& fields) const {
+  auto all = time_point::max();
+  for (const auto& field : fields) {
+    const auto until = backed_until(name, field);
+    if (!until) return std::nullopt;
+    all = std::min(all, *until);
+  }
+  return all;
 }
 
 std::optional<time_point> storage::majority_since(std::vector<time_point> each) const {
@@ -62,12 +81,23 @@ void storage::note_backing() {
   });
 }
 
-std::optional<time_point> storage::last_backed(const std::string& name, std::string_view field,
+std::optional<time_point> storage::last_backed(const std::string& name, const std::vector<std::string>& fields,
                                                time_point until) const {
-  const auto fields = backing_.find(name);
-  if (fields == backing_.end()) return std::nullopt;
-  const auto found = fields->second.find(field);
-  if (found == fields->second.end()) return std::nullopt;
+  const auto known = backing_.find(name);
+  if (known == backing_.end()) return std::nullopt;
+  auto all = time_point::max();
+  for (const auto& field : fields) {
+    const auto last = last_backed(known->second, field, until);
+    if (!last) return std::nullopt;
+    all = std::min(all, *last);
+  }
+  return all;
+}
+
+std::optional<time_point> storage::last_backed(const by_text<std::vector<backing>>& fields, std::string_view field,
+                                               time_point until) const {
+  const auto found = fields.find(field);
+  if (found == fields.end()) return std::nullopt;
   const auto& seen = found->second;  // the longer, the earlier
   const auto last = std::find_if(seen.rbegin(), seen.rend(), [&](const auto& each) { return each.until >= until; });
   return last == seen.rend() ? std::nullopt : std::optional(last->seen);

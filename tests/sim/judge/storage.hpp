@@ -5,12 +5,14 @@
 // a key.
 #include <algorithm>
 #include <cstddef>
+#include <deque>
 #include <functional>
 #include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <tuple>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -22,6 +24,28 @@ namespace holdfast::sim {
 class storage {
  public:
   storage(scheduler& plan, deployment& servers) : plan_(plan), servers_(servers), nodes_(servers.units()) {}
+
+  void add(const detail::permit_keys& keys) {
+    const auto& added = semaphores_.emplace_back(keys);
+    for (const auto* key : {&added.name, &added.permits, &added.door}) semaphore_of_[*key] = &added;
+  }
+  /// The semaphore that has this key; null: none.
+  const semaphore* semaphore_of(std::string_view key) const {
+    if (semaphores_.empty()) return nullptr;
+    const auto found = semaphore_of_.find(key);
+    return found == semaphore_of_.end() ? nullptr : found->second;
+  }
+  const std::deque<semaphore>& semaphores() const noexcept { return semaphores_; }
+  /// The name of the lock that has this key.
+  const std::string& name_of(const std::string& key) const {
+    const auto* of = semaphore_of(key);
+    return of ? of->name : key;
+  }
+  /// So many claims of this name may stand at once.
+  std::size_t capacity_of(std::string_view name) const {
+    const auto* of = semaphore_of(name);
+    return of ? of->total : 1;
+  }
 
   std::size_t nodes() const noexcept { return nodes_; }
   std::size_t majority() const noexcept { return nodes_ / 2 + 1; }
@@ -39,32 +63,69 @@ class storage {
     return e.expires ? at.clock().end_of(*e.expires) : time_point::max();
   }
 
+  /// When a permit with this end is over.
+  static time_point end_of(server& at, double end) { return at.clock().end_of(static_cast<wall_ms>(end) - 1); }
+  /// Until when this server keeps `field` of a name; nothing: it has none.
+  std::optional<time_point> kept_until(server& at, std::string_view name, std::string_view field) const;
+
   /// Until when a majority has this field; nothing: fewer have it.
   std::optional<time_point> backed_until(std::string_view name, std::string_view field) const;
+  /// Until when a majority has all of these fields.
+  std::optional<time_point> backed_until(std::string_view name, const std::vector<std::string>& fields) const;
   /// Since when something is true at a majority; nothing: it is true at fewer.
   std::optional<time_point> majority_since(std::vector<time_point> each) const;
 
   /// After each script: a hold that the node grants now may be over in the same instant.
   void note_backing();
-  /// When a majority last kept `field` until `until` at least.
-  std::optional<time_point> last_backed(const std::string& name, std::string_view field, time_point until) const;
+  /// When a majority last kept all of these fields until `until` at least.
+  std::optional<time_point> last_backed(const std::string& name, const std::vector<std::string>& fields,
+                                        time_point until) const;
 
-  /// `use(key, field, end)` for each owner of each lock that a node has.
+  /// `use(name, field, end)` for each owner that a server has at this key, and for each permit, also those that have
+  /// ended.
+  template <class Use>
+  void each_owner(server& at, const std::string& key, const keyspace::entry& e, Use use) const {
+    const auto* of = semaphore_of(key);
+    if (!of) return sim::each_owner(key, e, [&](const std::string& field) { use(key, field, end_of(at, e)); });
+    if (key == of->permits && e.sorted())
+      for (const auto& [end, id] : e.sorted()->members()) use(of->name, id, end_of(at, end));
+  }
+  /// The same, and for a door, which has the first id of its waiter.
+  template <class Use>
+  void each_trace(server& at, const std::string& key, const keyspace::entry& e, Use use) const {
+    each_owner(at, key, e, use);
+    if (const auto* of = semaphore_of(key); of && key == of->door && e.text()) use(of->name, *e.text(), end_of(at, e));
+  }
+  /// `use(name, field, end)` for each owner of each lock that a node has.
   template <class Use>
   void each_field(std::size_t node, Use use) const {
     servers_.each_key(node, [&](server& at, const std::string& key, const keyspace::entry& e) {
-      const auto end = end_of(at, e);
-      each_owner(key, e, [&](const std::string& field) { use(key, field, end); });
+      each_owner(at, key, e, unless_over(use));
+    });
+  }
+  /// The same, and for each door.
+  template <class Use>
+  void each_trace(std::size_t node, Use use) const {
+    servers_.each_key(node, [&](server& at, const std::string& key, const keyspace::entry& e) {
+      each_trace(at, key, e, unless_over(use));
     });
   }
 
  private:
+  template <class Use>
+  auto unless_over(Use& use) const {
+    return [this, &use](const std::string& name, const std::string& field, time_point end) {
+      if (end > plan_.now()) use(name, field, end);
+    };
+  }
   struct backing {
     time_point until, seen;
   };
   template <class T>
   using by_text = std::map<std::string, T, std::less<>>;
 
+  std::optional<time_point> last_backed(const by_text<std::vector<backing>>& fields, std::string_view field,
+                                        time_point until) const;
   /// `use(key, field, until)` for each field that a majority has.
   template <class Use>
   void each_backing(Use use) const;
@@ -72,7 +133,9 @@ class storage {
   scheduler& plan_;
   deployment& servers_;
   const std::size_t nodes_;
-  by_text<by_text<std::vector<backing>>> backing_;  // by key and field
+  std::deque<semaphore> semaphores_;
+  std::unordered_map<std::string_view, const semaphore*> semaphore_of_;  // by each of their keys
+  by_text<by_text<std::vector<backing>>> backing_;                       // by key and field
 };
 
 }  // namespace holdfast::sim

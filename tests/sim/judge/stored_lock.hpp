@@ -4,12 +4,14 @@
 // the stored value, not by the lock's name: a fault may have put a value of another type there, and the value names
 // the holder then. A new kind is one more view here, in `lock_view` and in view_of().
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <variant>
 
+#include "protocol/derived_keys.hpp"
 #include "sim/deployment.hpp"
 
 namespace holdfast::sim {
@@ -66,7 +68,36 @@ class simple_view {
   const std::string& owner_;
 };
 
-using lock_view = std::variant<hash_view, simple_view>;
+/// The permits of a semaphore that are out, by their ends.
+class permits_view {
+ public:
+  static bool reads(const keyspace::entry& e) { return e.sorted() != nullptr; }
+  explicit permits_view(const keyspace::entry& e) : out_(*e.sorted()) {}
+
+  std::optional<std::string_view> stored(std::string_view id) const {
+    return out_.score_of(id) ? std::optional(id) : std::nullopt;
+  }
+  std::size_t count_of(std::string_view id) const { return out_.score_of(id) ? 1 : 0; }
+  template <class Use>
+  void each_owner(Use&& use) const {
+    for (const auto& [end, id] : out_.members()) use(id);
+  }
+
+ private:
+  const sorted_set& out_;
+};
+
+/// The keys of a semaphore. The counter of the permits that are left is at `name`.
+struct semaphore {
+  explicit semaphore(const detail::permit_keys& keys)
+      : name(keys.lock), permits(detail::joined(detail::below(name, "timeout"))),
+        door(detail::joined(detail::beside("holdfast_turn", name))), total(keys.total) {}
+
+  const std::string name, permits, door;
+  const std::uint32_t total;
+};
+
+using lock_view = std::variant<hash_view, simple_view, permits_view>;
 
 /// Where a node keeps its vote.
 constexpr std::string_view vote_key = "holdfast:redlock";
@@ -83,6 +114,7 @@ inline bool is_side_key(std::string_view key) {
 inline std::optional<lock_view> view_of(const keyspace::entry& e) {
   if (hash_view::reads(e)) return hash_view(e);
   if (simple_view::reads(e)) return simple_view(e);
+  if (permits_view::reads(e)) return permits_view(e);
   return std::nullopt;
 }
 

@@ -77,7 +77,7 @@ void waiter_judge::note_kept_names() {
 void waiter_judge::note_free_names() {
   for (const auto& [id, call] : known_.calls.all())
     for (const auto& name : call.waits_for)
-      for (std::size_t node = 0; node < nodes_.size(); ++node) {
+      for (std::size_t node = 0; node < nodes_.size() && !known_.stored.semaphore_of(name); ++node) {
         auto& since = nodes_[node].free_since[name];
         if (!is_free(node, name) || known_.servers.moves(name))
           since.reset();
