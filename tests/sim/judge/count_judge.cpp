@@ -11,7 +11,7 @@ void count_judge::look_at(hold_record& each) {
   const auto& hold = *each.hold;
   if (hold.keys()->of.semaphore.make) return;  // each permit counts once
   const auto leases = hold.count();
-  each.most_leases = std::max(each.most_leases, leases + (hold.changing() ? 1 : 0));
+  each.note_leases();
   // Without fencing a late command of a dead connection may still change the count.
   const auto& field = known_.fields.at(0, each.field);
   const bool fenced = !field.unfenced && !field.replaced;

@@ -47,6 +47,7 @@ struct hold_record {
   std::size_t most_leases = 1;  // that there were, or were asked for
 
   const std::string& name() const { return hold->keys()->name; }
+  void note_leases() { most_leases = std::max(most_leases, hold->count() + (hold->changing() ? 1 : 0)); }
   bool has(std::string_view stored) const { return std::find(fields.begin(), fields.end(), stored) != fields.end(); }
 };
 
@@ -67,6 +68,11 @@ class hold_book {
   void begin_renewal(const record_ptr& lease, detail::milliseconds ttl) {
     for (auto& each : holds_)
       if (each.hold == lease->of) each.longest_ttl = std::max(each.longest_ttl, ttl);
+  }
+  /// Before a lease is released: a re-entry of this instant has been sent with the count until now.
+  void begin_release(const record_ptr& lease) {
+    for (auto& each : holds_)
+      if (each.hold == lease->of) each.note_leases();
   }
   template <class Condition>
   void forget_if(Condition condition) {

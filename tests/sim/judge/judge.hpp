@@ -67,7 +67,10 @@ class judge {
   void granted_any(sim_client& client, const record_ptr& lease, bool fenced);
   /// The leases of all of several: so many were `asked` for.
   void granted_all(sim_client& client, const std::vector<record_ptr>& leases, std::size_t asked, bool fenced);
-  void released(const record_ptr& lease) { lease_ends_.released(lease); }
+  void released(const record_ptr& lease) {
+    known_.holds.begin_release(lease);
+    lease_ends_.released(lease);
+  }
   void begin_renewal(const record_ptr& lease, detail::milliseconds ttl) { known_.holds.begin_renewal(lease, ttl); }
   /// The answer to the first unlock of a lease.
   void unlocked(const sim_client& client, const detail::lock_keys& name, error_code answer) {
