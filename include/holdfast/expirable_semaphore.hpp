@@ -34,6 +34,10 @@ using std::chrono::milliseconds;
 /// Redisson ends permits by the clock of its own machine. If this clock is ahead by two thirds of a TTL, Redisson may
 /// take a permit that is held.
 ///
+/// While its slot moves in a cluster, leases are renewed, and a single permit is released. acquire() and the release of
+/// several permits go on until the slot has moved. try_acquire(), available(), set_permits() and force_release() may
+/// throw server_refused until then.
+///
 /// Every function may be called from any thread, copies its arguments, and returns a lazy awaitable. It resumes on the
 /// awaiting coroutine's executor, and is cancelled, as a function of mutex. Cancellation leaves no permit behind.
 /// Throws as a function of mutex. A number of permits outside its range throws invalid_argument, and nothing is sent.
