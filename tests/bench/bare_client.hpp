@@ -74,9 +74,10 @@ class bare_client {
       on_reply_();
     }
   }
+  /// Each reply is one line.
   void count_lines(std::size_t size) {
     for (std::size_t i = 0; i < size; ++i) {
-      if (at_start_ && in_[i] == '-') throw std::runtime_error("an error reply");
+      if (at_start_ && (in_[i] == '-' || in_[i] == '*')) throw std::runtime_error("an error reply, or an array");
       at_start_ = in_[i] == '\n';
       if (at_start_) on_reply_();
     }
