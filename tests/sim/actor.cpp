@@ -343,7 +343,7 @@ void actor::renew(const record_ptr& lease) {
 
 // As lease::feed() does it.
 void actor::feed(const record_ptr& lease) {
-  if (!lease->asked.max_hold) return;
+  if (!lease->asked.limited()) return;
   begin("feed", lease->of->field().to_text());
   if (lease->feed()) client_.locks().fed(lease);
 }
