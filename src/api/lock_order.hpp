@@ -26,7 +26,8 @@
 /// is refused.
 ///
 /// Before each group, and whenever Redis says busy, the run of its server is compared with the order's. If it has
-/// changed, everything is given back and the order is made anew. A restart of another server during the wait for a
+/// changed, everything is given back and the order is made anew. A lock that is taken by its own lock() has no such
+/// comparison: the next group compares the runs of all. A restart of another server during the wait for a
 /// later group is not noticed before that wait ends. Two calls on both sides of it can wait for each other until one
 /// gives up.
 namespace holdfast::detail {

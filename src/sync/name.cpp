@@ -236,11 +236,17 @@ void name::report_pass(const hold& before, milliseconds ttl, time_point now) con
 // Nobody publishes the loss of a hold, so the line of this client is woken here.
 void name::ended(hold& over) {
   const visit here(*this);
-  if (host_.may_lock) host_.hold_is_over(over.owner);
-  if (over.state() != lease_state::lost) return;
-  hand_over_.lost(*over.on);
-  wake();
-  end_lingering();
+  const bool lost = over.state() == lease_state::lost;
+  if (lost) hand_over_.lost(*over.on);
+  each_step step;
+  step([&] {
+    if (host_.may_lock) host_.hold_is_over(over.owner);
+  });
+  if (lost) {
+    step([&] { wake(); });
+    step([&] { end_lingering(); });
+  }
+  step.rethrow();
 }
 
 void name::forget(hold& over) {

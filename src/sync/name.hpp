@@ -212,8 +212,8 @@ class name final : public line_place,
     std::shared_ptr<acquisition> caller;
     std::shared_ptr<lease_record> lease;
   };
-  void give_back_leavers(const std::vector<owner_field>& party, milliseconds ttl);
-  void forget_attempt_of(const std::vector<owner_field>& party);
+  void give_back_leavers(const std::vector<owner_field>& party, std::size_t asked_for, milliseconds ttl);
+  void forget_attempt_of(const std::vector<owner_field>& party) noexcept;
   void give_back_behind_first(milliseconds ttl);
   std::vector<served_waiter> settle_party(const std::vector<owner_field>& party, const attempt& attempt);
   void wait_for_replicas(acquisition& waiter, const attempt& attempt);

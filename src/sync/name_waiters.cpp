@@ -99,20 +99,17 @@ void name::attempt_answered(acquisition& waiter, const outcome& outcome) {
 
 // The command may run after the release of a member that has left: the release is written first, or the command is sent
 // once more. Where its answer does not tell, the field is released once more.
-void name::give_back_leavers(const std::vector<owner_field>& party, milliseconds ttl) {
-  if_memory([&] {
-    const auto members = line_->waiters_of(party);
-    for (std::size_t n = 1; n < party.size(); ++n)
-      if (!members[n]) give_back(party[n], ttl, {}, everywhere);
+void name::give_back_leavers(const std::vector<owner_field>& party, std::size_t asked_for, milliseconds ttl) {
+  line_->each_of(party, [&](std::size_t place, const acquisition* member) {
+    if (place == 0 || place >= asked_for || member) return;
+    if_memory([&] { give_back(party[place], ttl, {}, everywhere); });
   });
 }
 
 // The command has not run, and never will. A field may still have an earlier attempt without an answer.
-void name::forget_attempt_of(const std::vector<owner_field>& party) {
-  if_memory([&] {
-    const auto members = line_->waiters_of(party);
-    for (std::size_t n = 1; n < party.size(); ++n)
-      if (members[n]) --members[n]->seat.tries.unanswered;
+void name::forget_attempt_of(const std::vector<owner_field>& party) noexcept {
+  line_->each_of(party, [](std::size_t place, acquisition* member) {
+    if (place > 0 && member) --member->seat.tries.unanswered;
   });
 }
 
@@ -138,23 +135,26 @@ std::vector<name::served_waiter> name::settle_party(const std::vector<owner_fiel
   std::vector<served_waiter> served;
   const auto& reply = attempt.reply;
   if (party.empty()) return served;
+  const auto ttl = line_->first().request.asked.ttl;
   if (reply.failed) {
     if (reply.failed->may_have_run)
-      give_back_leavers(party, line_->first().request.asked.ttl);
+      give_back_leavers(party, party.size(), ttl);
     else
       forget_attempt_of(party);
     return served;
   }
   const std::size_t granted = reply.value.type == acquire_answer::kind::acquired ? reply.value.served : 0;
+  give_back_leavers(party, granted, ttl);
   if_memory([&] {
-    const auto members = line_->waiters_of(party);
+    std::vector<acquisition*> members;
+    members.reserve(party.size());
     served.reserve(granted);
+    line_->each_of(party, [&](std::size_t, acquisition* member) { members.push_back(member); });
     for (std::size_t n = 1; n < party.size(); ++n) {
       auto* const member = members[n];
+      if (!member) continue;
       if (n >= granted) {
-        if (member) member->seat.tries.unanswered = 0;
-      } else if (!member) {
-        give_back(party[n], line_->first().request.asked.ttl, {}, everywhere);
+        --member->seat.tries.unanswered;  // an earlier attempt with this field may still be without an answer
       } else if (line_->rules.is_of_use(attempt, member->request, env().now())) {
         auto lease = hold_for(member->request, member->keys, party[n], attempt, env().now());
         // The field belongs to the hold from here on.
@@ -386,9 +386,14 @@ void name::send_attempt(acquisition& waiter) {
   // A silent primary must not delay a vote that the others can decide.
   if (waiter.keys->of.voted) timeout = std::min(timeout, vote_budget(env().settings, request.asked.ttl));
   or_not_done([&] {
-    auto command = first_asks().attempt_of(*waiter.keys, request, tries, gather_party(waiter));
-    waiter.send(env(), std::move(command).with_token_ttl(env().settings.token_ttl),
-                {.timeout = timeout, .rank = once ? urgency::refusable : urgency::awaited, .waits_for_reply = !once});
+    try {
+      auto command = first_asks().attempt_of(*waiter.keys, request, tries, gather_party(waiter));
+      waiter.send(env(), std::move(command).with_token_ttl(env().settings.token_ttl),
+                  {.timeout = timeout, .rank = once ? urgency::refusable : urgency::awaited, .waits_for_reply = !once});
+    } catch (const std::bad_alloc&) {
+      forget_attempt_of(std::exchange(line_->party, {}));
+      throw;
+    }
   });
 }
 
@@ -458,7 +463,7 @@ std::shared_ptr<acquisition> name::take_out(acquisition& waiter, bool served) {
     const auto written = waiter.withdraw_attempt();
     const auto party = std::exchange(line_->party, {});
     if (written != nowhere)
-      give_back_leavers(party, waiter.request.asked.ttl);
+      give_back_leavers(party, party.size(), waiter.request.asked.ttl);
     else
       forget_attempt_of(party);
     may_hold |= written;

@@ -17,8 +17,9 @@
 // no other hold or waiter of the client. An unanswered release is repeated like any other.
 //
 // Decision: the release of one permit does not name the door, which a waiter for one never closes. While a slot moves,
-// its servers refuse a script with TRYAGAIN if one of its keys does not exist. A renewal and this release have only
-// keys that do. An acquire and the release of several are repeated until the slot has moved.
+// its servers refuse a script with TRYAGAIN if one of its keys does not exist. The keys of a
+// renewal and of this release nearly always exist. Between the moves of these two keys, and without a counter, they are
+// repeated until the slot has moved, as an acquire and the release of several are.
 #include "protocol/permits/permit_lock.hpp"
 
 #include <array>

@@ -28,18 +28,6 @@ std::shared_ptr<acquisition> waiting_line::take_out(acquisition& waiter) {
   return std::move(waiter.seat.kept);
 }
 
-std::vector<acquisition*> waiting_line::waiters_of(const std::vector<owner_field>& party) const {
-  std::vector<acquisition*> found;
-  found.reserve(party.size());
-  auto seat = waiters_.begin();
-  for (const auto& field : party) {
-    const bool there = seat != waiters_.end() && seat->tries.field == field;
-    found.push_back(there ? seat->kept.get() : nullptr);
-    if (there) ++seat;
-  }
-  return found;
-}
-
 // The first waiter stays: its attempt brought the grant, and its own answer follows.
 std::shared_ptr<acquisition> waiting_line::take_out_of(owner_id owner) {
   if (empty()) return nullptr;

@@ -60,8 +60,17 @@ class waiting_line {
     }
   }
 
-  /// The waiters of a party, which stands at the head of the line, in its order. Null: the waiter has left.
-  std::vector<acquisition*> waiters_of(const std::vector<owner_field>& party) const;
+  /// Calls `visit(place, waiter)` for each of a party, which stands at the head of the line, in its order. Null: the
+  /// waiter has left.
+  template <class Visitor>
+  void each_of(const std::vector<owner_field>& party, Visitor visit) const {
+    auto seat = waiters_.begin();
+    for (std::size_t place = 0; place < party.size(); ++place) {
+      const bool there = seat != waiters_.end() && seat->tries.field == party[place];
+      visit(place, there ? seat->kept.get() : nullptr);
+      if (there) ++seat;
+    }
+  }
 
   /// Gives the waiter the last seat, and keeps it until take_out().
   void add(std::shared_ptr<acquisition> waiter);

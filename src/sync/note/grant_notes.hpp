@@ -22,8 +22,8 @@ namespace holdfast::detail {
 /// not have the lock.
 ///
 /// Decision: a hold that follows by a pass keeps the field of its claim. Until its own note is written, a round trip
-/// later, readers see the note of the hold before it. A refused write deletes that note. A lost write is due again at
-/// the next confirmation, which follows a new connection.
+/// later, readers see the note of the hold before it. Where only SET is refused, the write deletes that note. A lost
+/// write is due again at the next confirmation, which follows a new connection.
 class grant_notes final {
  public:
   explicit grant_notes(environment& env) noexcept : env_(env) {}

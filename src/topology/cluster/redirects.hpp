@@ -41,7 +41,7 @@ std::optional<redirect> read_redirect(std::string_view error, const redis::addre
 /// longest pause. Nodes that keep naming each other cost ten commands a second, until the command's deadline.
 ///
 /// TRYAGAIN has a bound of its own, because it comes as long as a slot moves. It comes only to scripts of several keys:
-/// a fenced lock and its token, permits and their door, or two names in one renewal. A waiter and a release try again
+/// a fenced lock and its token, the keys of a semaphore, or two names in one renewal. A waiter and a release try again
 /// until the slot has moved.
 class redirects {
  public:

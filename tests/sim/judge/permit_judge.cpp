@@ -38,7 +38,7 @@ void permit_judge::ran(std::size_t machine) {
 
 void permit_judge::granted(std::size_t machine, const std::string& name, const std::vector<std::string>& ids) {
   const auto& first = ids.front();
-  const bool is_new = !granted_.contains(first);
+  const bool is_new = std::ranges::any_of(ids, [&](const auto& id) { return !granted_.contains(id); });
   granted_.insert(ids.begin(), ids.end());
   if (!is_new) return;
   const auto* of = known_.stored.semaphore_of(name);

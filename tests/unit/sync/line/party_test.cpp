@@ -137,6 +137,17 @@ TEST_CASE_METHOD(party, "the members of a party whose answer was lost ask again 
   CHECK(second.granted());
 }
 
+TEST_CASE_METHOD(party,
+                 "a member whose earlier attempt has no answer gives its field back, though a later one was busy") {
+  const auto alone = want(), first = want(), second = want();
+  gives(1, 2);
+  fails(errc::unconfirmed);
+  advance(1s);
+  has_too_few(30s);
+  second.cancel();
+  CHECK(sent("permits_release") == 1);
+}
+
 TEST_CASE_METHOD(party, "when the first of a party whose answer was lost leaves, the others ask together at once") {
   const auto alone = want(), first = want(1, {}, 10ms), second = want(), third = want();
   gives(1, 3);
