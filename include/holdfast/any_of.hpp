@@ -48,8 +48,8 @@ class HOLDFAST_EXPORT any_of {
   static constexpr std::size_t most = 1000;  ///< locks; one script looks at each, and Redis does not interrupt it
 
   /// A lock that is listed twice counts once. Throws invalid_name for an empty list and for more than `most` locks.
-  /// Throws invalid_config for locks of different clients, kinds or owners, and for a red_lock. Names are checked at
-  /// first use, as by a mutex. If a mutex was moved from, every call throws what that mutex throws.
+  /// Throws invalid_config for locks of different clients, kinds or owners, for a red_lock and for a permit. Names are
+  /// checked at first use, as by a mutex. If a mutex was moved from, every call throws what that mutex throws.
   explicit any_of(const std::vector<mutex>& mutexes);
 
   /// Waits for the first lock that is free, also through outages of Redis. Throws as mutex::lock(), except lost and

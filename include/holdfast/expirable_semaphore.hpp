@@ -19,24 +19,30 @@ using std::chrono::milliseconds;
 /// acquire() returns a lease, like that of a mutex. The lease is renewed while it lives, and lost by the same clock.
 /// When its process dies, its permits come back after its TTL.
 ///
-/// Never re-enters: each call takes new permits, also for the same owner. A task that holds all permits and acquires
-/// another one waits indefinitely.
+/// Never re-enters: each call takes new permits, also for the same owner. Take all permits in one call. Tasks that
+/// together hold all permits and acquire more wait indefinitely.
 ///
 /// The number of permits: the first acquire of a name sets it to `permits` of its client::expirable_semaphore(name,
 /// permits). Only set_permits() changes it later. The key `name`, without TTL, has the number of free permits. The
-/// permits that are out are in `{name}:timeout`. Programs that make names dynamically delete both keys.
+/// permits that are out are in `{name}:timeout`. Programs that make names dynamically delete both keys once no program
+/// uses the name.
 ///
 /// Fairness: waiters of one client are served first in, first out. Permits pass from lease to lease inside a client for
 /// at most 20 ms (config::turns). A waiter for several permits keeps newcomers of every holdfast client out until there
-/// are enough. Its wait is about as long as the longest lease, and 20 ms more. Clients of Redisson ignore that.
+/// are enough. Its wait is about as long as the longest hold, and 20 ms more. Another client's waiter for several comes
+/// after it. Clients of Redisson ignore that.
 ///
-/// No more permits are held than their number, if clocks run equally fast within config::drift. There is one exception.
-/// Redisson ends permits by the clock of its own machine. If this clock is ahead by two thirds of a TTL, Redisson may
-/// take a permit that is held.
+/// No more permits are held than their number, if Redis keeps its data and clocks run equally fast within
+/// config::drift. There are three exceptions. After a smaller set_permits() more are held until they come back. After
+/// force_release() more may be held until the holders' next renewal. Redisson ends permits by the clock of its own
+/// machine. If this clock is ahead by two thirds of a TTL, Redisson may take a permit that is held.
 ///
 /// While its slot moves in a cluster, leases are renewed, and a single permit is released. acquire() and the release of
 /// several permits go on until the slot has moved. try_acquire(), available(), set_permits() and force_release() may
 /// throw server_refused until then.
+///
+/// While the client drains, only a caller with a bound owner that holds a lease may acquire. Every other caller gets
+/// shutting_down.
 ///
 /// Every function may be called from any thread, copies its arguments, and returns a lazy awaitable. It resumes on the
 /// awaiting coroutine's executor, and is cancelled, as a function of mutex. Cancellation leaves no permit behind.
@@ -74,13 +80,14 @@ class HOLDFAST_EXPORT expirable_semaphore {
   /// Source: Redisson's "setPermits".
   asio::awaitable<void> set_permits(unsigned permits) const;
 
-  /// Takes back all permits that are out, of every holder, and wakes waiters. Returns their number. The holders learn
-  /// of it at their next renewal. Throws as mutex::force_unlock().
+  /// Takes back all permits that are out, of every holder, and wakes waiters. Returns their number. Until the holders'
+  /// next renewal, more than the number may be held. A lease that is not renewed learns of it at unlock(). Throws as
+  /// mutex::force_unlock().
   asio::awaitable<unsigned> force_release() const;
 
   /// One permit, as a lock: for with_lock, multi_lock and code that takes a mutex. Its is_locked() returns true if no
-  /// permit is free. Its holder() is the permit that ends next. Its force_unlock() takes all permits back. any_of
-  /// refuses it (invalid_config).
+  /// permit is free. Its holder() is the permit that ends next, as 32 hexadecimal digits. Its force_unlock() takes all
+  /// permits back. any_of refuses it (invalid_config).
   mutex as_mutex() const;
 
   const std::string& name() const noexcept;

@@ -92,7 +92,8 @@ class [[nodiscard]] HOLDFAST_EXPORT lease {
   const std::string& name() const noexcept;  ///< empty for an empty lease
   /// The hold's owner field in Redis, `<client::id()>:<number>`, for logs and for lock_holder::id. After the n-th pass
   /// of a turn (config::turns) `/n` follows, which is not in Redis. Re-entries share the id; no other hold ever has it.
-  /// It stays when the lease is lost or released. Empty for an empty lease.
+  /// Of permits, Redis has the first half of the UUID and each permit's number, in 16 bytes; the id has the first
+  /// number. It stays when the lease is lost or released. Empty for an empty lease.
   std::string id() const;
   /// The owner of the hold, to re-enter elsewhere: `client.mutex(name, lease.owner())`. An empty lease returns a new
   /// identity.

@@ -112,8 +112,8 @@ class HOLDFAST_EXPORT multi_lock {
 
   /// Waits until all are granted, also through outages of Redis. Throws as mutex::lock().
   asio::awaitable<multi_lease> lock(lock_options = {}) const;
-  /// Returns empty if one of them is held, or waited for in this client. Takes no longer than mutex::try_lock() for
-  /// each group. Throws as lock(), and unreachable, server_refused or overloaded.
+  /// Returns empty if one of them is held (of a permit: none is free), or waited for in this client. Takes no longer
+  /// than mutex::try_lock() for each group. Throws as lock(), and unreachable, server_refused or overloaded.
   asio::awaitable<std::optional<multi_lease>> try_lock(lock_options = {}) const;
   /// Waits at most `wait` for all together; 0: as try_lock; negative: invalid_wait. Returns empty if not all were
   /// granted in time. Throws as lock(), and unreachable and server_refused as mutex::try_lock_for().

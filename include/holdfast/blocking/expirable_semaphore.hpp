@@ -32,7 +32,7 @@ namespace holdfast::blocking {
 ///
 /// A permit can be lost while it is held. release() does not report that: use with_lock(semaphore, f).
 ///
-/// While the client drains, only a thread that took a permit or a lock that is still out may acquire. Others get
+/// While the client drains, only a thread whose permit or lock is still held may acquire. Every other thread gets
 /// shutting_down.
 ///
 /// Permits end early in the cases of lockable. When the object is destroyed or assigned to, its permits are released in
