@@ -64,9 +64,10 @@ void add_lock(CLI::App& command, lock_options_given& lock, bool is_taken) {
   command.add_option("name", lock.name, "name of the lock")->required()->type_name("NAME");
   if (is_taken) command.add_flag("--fenced", lock.fenced, "a fenced_mutex: the holder gets a token");
   command
-      .add_option("--permits", lock.permits,
-                  "an expirable_semaphore: at most K permits of the name are out at once. K counts where nobody has "
-                  "set the number")
+      .add_option(
+          "--permits", lock.permits,
+          "an expirable_semaphore: at most K permits of the name are out at once. K counts only if Redis has no "
+          "number. free needs it if the counter is missing")
       ->type_name("K")
       ->check(CLI::Range(1U, 2'147'483'647U));
   if (is_taken)
@@ -87,7 +88,8 @@ void add_terms(CLI::App& command, acquire_options& acquire) {
   add_duration(command, "--max-hold", acquire.max_hold, "renew for this long at most; the lock is lost afterwards");
   command
       .add_option("--note", acquire.note,
-                  "what the lock is for: list and inspect show it, and since when it is held. At most 200 bytes")
+                  "what the lock is for: list and inspect show it, and since when it is held. At most 200 bytes; not "
+                  "with --permits")
       ->type_name("TEXT");
 }
 
@@ -151,7 +153,8 @@ void interface::add_locks() {
   add_terms(*command, hold_.acquire);
   add_duration(*command, "--for", hold_.duration, "release it after this time");
 
-  command = add("wait", "Wait until a lock is free, without taking it", [this] { return wait(wait_); });
+  command = add("wait", "Wait until a lock, or with --permits one permit, is free, without taking it",
+                [this] { return wait(wait_); });
   add_access(*command, wait_.access);
   add_lock(*command, wait_.lock, false);
   add_duration(*command, "-w,--wait", wait_.wait, "wait at most this long. Default: without a limit");
@@ -163,12 +166,13 @@ void interface::add_locks() {
       "The holder learns of it when it renews, within a third of its TTL. Until then both may work: stop its process "
       "first if that would do harm. A command under holdfast run is ended then. A key that holds other data is "
       "refused, "
-      "and a string of another program without --simple. Of a semaphore all permits that are out come back.");
+      "and a string of another program without --simple. Of a semaphore all permits come back: more than K may work "
+      "until the holders renew.");
 }
 
 void interface::add_views() {
-  auto* command =
-      add("list", "List the locks that are held, and the semaphores with permits out", [this] { return list(list_); });
+  auto* command = add("list", "List the locks that are held, and the semaphores with a counter and permits out",
+                      [this] { return list(list_); });
   add_access(*command, list_.access);
   command->add_option("pattern", list_.pattern, "names, with * ? [ab] as SCAN has them. Default: all")
       ->type_name("PATTERN");
@@ -182,17 +186,17 @@ void interface::add_views() {
   add_access(*command, inspect_.access);
   command->add_option("name", inspect_.name, "name of the lock")->required()->type_name("NAME");
   command->footer(
-      "Ask again after some seconds: a live holder has raised the TTL. It is alive, and works or hangs. Of a dead, "
-      "stopped "
-      "or cut off one the TTL falls, and the lock ends with it. TTL none: it never ends, and lock() throws "
-      "corrupt_lock. "
+      "Ask again after some seconds: a live holder has raised the TTL. It is alive, and works or hangs. A TTL "
+      "falls, and the lock ends with it, if the holder is dead, stopped or cut off. So does the TTL of Redisson's "
+      "permit "
+      "and of a lease with a TTL of its own. TTL none: it never ends; lock() of such a lock throws corrupt_lock. "
       "The process is that of the client, of holdfast itself under holdfast run; - if it is not known. Of a semaphore "
-      "the first 100 permits to end are shown, with the begin of their client's id: a permit of a dead client comes "
-      "back when its TTL ends.");
+      "the first 100 permits to end are shown, with the first half of their client's id: a permit of a dead client "
+      "comes back when its TTL ends.");
 }
 
 void interface::add_care() {
-  auto* command = add("watch", "Print a line for each lock that is taken, waited for, released or lost",
+  auto* command = add("watch", "Print a line for each lock or permit that is taken, waited for, released or ended",
                       [this] { return watch(watch_); });
   add_access(*command, watch_.access);
   command->add_option("pattern", watch_.pattern, "a name, or names with * ? [ab]. Default: all")->type_name("PATTERN");
