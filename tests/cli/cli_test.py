@@ -249,7 +249,7 @@ def no_name_moves_the_cursor(place):
     harmless("list")
     harmless("watch", "a*", "--for", "0.05", "--every", "0.02")
     harmless("watch", "--for", "0.05", "--every", "0.02")
-    for arguments in (["wait", HOSTILE, "-w", "0.01"], ["hold", HOSTILE, "-n"], ["run", HOSTILE, "-n", "--", "true"]):
+    for arguments in (["wait", HOSTILE, "-w", "1"], ["hold", HOSTILE, "-n"], ["run", HOSTILE, "-n", "--", "true"]):
         harmless(*arguments, status=75)
     place.fits("hold", held := json.loads(place.finish("hold", HOSTILE, "-n", "--json", status=75)))
     check(held["name"] == HOSTILE, held)
@@ -323,7 +323,7 @@ def several_permits(place):
     """--take: all of them or none, and clear words for numbers that cannot be right."""
     one = place.hold("pool", "--permits", "3", "--take", "1")
     place.finish("run", "pool", "--permits", "3", "--take", "3", "-n", "--", "true", status=75)
-    place.finish("run", "pool", "--permits", "3", "--take", "3", "-w", "0.05", "--", "true", status=75)
+    place.finish("run", "pool", "--permits", "3", "--take", "3", "-n", "--", "true", status=75)
     two = place.hold("pool", "--permits", "3", "--take", "2")
     check(place.server.do("ZCARD", "{pool}:timeout") == 3, "all permits are out")
     waiter = place.start("run", "pool", "--permits", "3", "--take", "3", "--", "echo", "has all")
@@ -373,7 +373,7 @@ def semaphores(place):
     place.transcript(["list"], titles + "pool  expirable_semaphore 3  TIME  0  -  -  -  -  3 permits, 3 out, 0 left\n", mask=mask)
     rows = [re.sub(" +", " ", row) for row in plain(place.finish("list", "po*")).splitlines() if " permit " in row]
     check(rows == ["pool permit 1 TIME - - - PID on HOST (holdfast) PERMIT -"] * 3, rows)
-    place.transcript(["wait", "pool", "--permits", "3", "-w", "0.02"], "holdfast: pool is busy\n", status=75)
+    place.transcript(["wait", "pool", "--permits", "3", "-w", "1"], "holdfast: pool is busy\n", status=75)
     waiter = place.start("run", "pool", "--permits", "3", "--", "true")
     wait_until(lambda: place.lines("inspect", "pool")[0]["waiters"] == 1, "a waiter is counted")
     permits_ = "".join("permit  PERMIT, ttl TIME, process PID on HOST (holdfast)\n" for _ in range(3))
@@ -459,7 +459,7 @@ def run(place):
 def wait(place):
     place.transcript(["wait", "orders:42"], "orders:42 is free\n")
     place.server.lock("orders:42")
-    place.transcript(["wait", "orders:42", "-w", "0.05"], "holdfast: orders:42 is busy\n", status=75)
+    place.transcript(["wait", "orders:42", "-w", "1"], "holdfast: orders:42 is busy\n", status=75)
     job = place.start("wait", "orders:42", "--json")
     wait_until(lambda: b"name=holdfast:" in place.server.do("CLIENT", "LIST"), "it asks")
     place.server.do("DEL", "orders:42")
@@ -853,7 +853,7 @@ def acl_is_enough(place):
             kinds = []
         place.finish("run", "x", *kinds, "--", "true", **how)
         holder = place.hold("x", *kinds, "--ttl", "3", **how)
-        place.finish("run", "x", "-w", "0.1", *kinds, "--", "true", status=75, **how)
+        place.finish("run", "x", "-n", *kinds, "--", "true", status=75, **how)
         waiter = place.start("run", "x", *kinds, "--", "true", **how)
         place.finish("free", "x", *(kinds if kinds == ["--simple"] else []), **how)
         check(waiter.finish() == 0 and holder.finish() == 79, waiter.output + holder.output)
