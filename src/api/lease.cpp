@@ -128,7 +128,7 @@ std::string lease::id() const {
 
 owner lease::owner() const noexcept {
   note_use(record_);
-  return record_ ? record_->of->owner : holdfast::owner{};
+  return record_ ? holdfast::owner(record_->owner) : holdfast::owner{};
 }
 
 }  // namespace holdfast

@@ -100,7 +100,7 @@ std::shared_ptr<lease_record> name::hold_for(const lock_request& request, const 
   const hold_ptr made(new (pool) hold(std::move(claimed), request.owner, request.bound,
                                       {grant.reply.value.token, grant.reply.value.spare_tokens}, 0, now, parts, *this));
   made->coroutine = request.coroutine;
-  auto lease = begin(made, [&] { return made->grant(request.asked, grant.sent, now, grant.yes); });
+  auto lease = begin(made, [&] { return made->grant(request.owner, request.asked, grant.sent, now, grant.yes); });
   if (env().notes) env().notes->granted(*made->on, request.note, now);
   if (hand_over_.shared()) {
     const auto waiting = line_ && !line_->empty() ? line_->size() - first_asks().served_at_once(line_->size()) : 0;
@@ -140,7 +140,7 @@ bool name::enter(hold& outer, acquisition& caller) {
   const bool enters = row.nested == kind::nesting::enters;
   const bool may = enters && (!row.fenced() || outer.token()) && outer.count() < most_reentries;
   if (!may || !outer.covers(caller.request.asked, now)) return false;
-  caller.answer({{}, outer.enter(caller.request.asked, now)},
+  caller.answer({{}, outer.enter(caller.request.owner, caller.request.asked, now)},
                 [&](const lock_answer&) { return event_of(event_kind::reentered, outer, now); });
   return true;
 }

@@ -13,8 +13,8 @@ class Mutant:
 
 MUTANTS = [
     Mutant("validity counts from the reply", "src/sync/name.cpp",
-           "made->grant(request.asked, grant.sent, now, grant.yes)",
-           "made->grant(request.asked, now, now, grant.yes)"),
+           "made->grant(request.owner, request.asked, grant.sent, now, grant.yes)",
+           "made->grant(request.owner, request.asked, now, now, grant.yes)"),
     Mutant("validity does not allow for drift", "src/sync/claim/terms.hpp",
            "return sent + ttl - drift_of(ttl, rho);",
            "return sent + ttl + milliseconds(rho > 1 ? 1 : 0);"),

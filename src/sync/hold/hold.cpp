@@ -117,8 +117,8 @@ time_point hold::renewed_until() const noexcept {
 
 // ---- leases
 
-std::shared_ptr<lease_record> hold::make_lease(const terms& asked, time_point now) {
-  auto lease = make_pooled<lease_record>(parts_.env.blocks, self(), asked, now, parts_.leases_home.lock());
+std::shared_ptr<lease_record> hold::make_lease(owner_id by, const terms& asked, time_point now) {
+  auto lease = make_pooled<lease_record>(parts_.env.blocks, self(), by, asked, now, parts_.leases_home.lock());
   add(*lease);
   return lease;
 }
@@ -148,8 +148,9 @@ void hold::tell_wishes() noexcept {
   on->wanted = all;
 }
 
-std::shared_ptr<lease_record> hold::grant(const terms& asked, time_point sent, time_point now, primary_set at) {
-  auto lease = make_lease(asked, now);
+std::shared_ptr<lease_record> hold::grant(owner_id by, const terms& asked, time_point sent, time_point now,
+                                          primary_set at) {
+  auto lease = make_lease(by, asked, now);
   try {
     confirm(sent, asked.ttl, at);
     parts_.renewals.guard(*on, sent, now, at);
@@ -162,7 +163,7 @@ std::shared_ptr<lease_record> hold::grant(const terms& asked, time_point sent, t
 }
 
 std::shared_ptr<lease_record> hold::take_over(const terms& asked, time_point now) {
-  auto lease = make_lease(asked, now);
+  auto lease = make_lease(owner, asked, now);
   try {
     // The last unlock of the hold before has made the watchdog forget the claim. Redis may still have the count of that
     // hold, or one that was not answered.
@@ -186,8 +187,8 @@ bool hold::covers(const terms& asked, time_point now) const noexcept {
 }
 
 // The lock may be broken in Redis without our knowledge. The count asks afterwards, so a loss shows a round trip later.
-std::shared_ptr<lease_record> hold::enter(const terms& asked, time_point now) {
-  auto lease = make_lease(asked, now);
+std::shared_ptr<lease_record> hold::enter(owner_id by, const terms& asked, time_point now) {
+  auto lease = make_lease(by, asked, now);
   try {
     set_hold_count(parts_, *on, in_question::claim);
   } catch (...) {

@@ -171,9 +171,9 @@ class hold final : public boost::intrusive_ref_counter<hold> {
   /// for more than the hold has.
   bool covers(const terms& asked, time_point now) const noexcept;
   /// One more lease, which the hold covers. The server gets the new count afterwards.
-  std::shared_ptr<lease_record> enter(const terms& asked, time_point now);
+  std::shared_ptr<lease_record> enter(owner_id by, const terms& asked, time_point now);
   /// One more lease, by a command that was sent at `sent` and confirmed by these primaries.
-  std::shared_ptr<lease_record> grant(const terms& asked, time_point sent, time_point now, primary_set at);
+  std::shared_ptr<lease_record> grant(owner_id by, const terms& asked, time_point sent, time_point now, primary_set at);
   /// A primary has answered the acquire of this hold after the majority.
   void hear_of(std::size_t primary, const late_vote& late, milliseconds ttl);
   /// The first lease of a hold to which a valid claim was handed. Needs no command.
@@ -269,7 +269,7 @@ class hold final : public boost::intrusive_ref_counter<hold> {
   }
   /// Null if the hold did not keep itself.
   hold_ptr no_more_kept() noexcept { return hold_ptr(std::exchange(packed_.kept, false) ? this : nullptr, false); }
-  std::shared_ptr<lease_record> make_lease(const terms& asked, time_point now);
+  std::shared_ptr<lease_record> make_lease(owner_id by, const terms& asked, time_point now);
   void remove(const lease_record& lease) noexcept;
   void tell_wishes() noexcept;
   void tell_count() noexcept;

@@ -11,8 +11,8 @@ constexpr nanoseconds instant = std::chrono::microseconds(10);
 
 }  // namespace
 
-lease_record::lease_record(hold_ptr hold, terms terms, time_point now, std::shared_ptr<lease_home> where)
-    : of(std::move(hold)), asked(terms), home(std::move(where)), fed_at(now.time_since_epoch().count()) {}
+lease_record::lease_record(hold_ptr hold, owner_id by, terms terms, time_point now, std::shared_ptr<lease_home> where)
+    : of(std::move(hold)), owner(by), asked(terms), home(std::move(where)), fed_at(now.time_since_epoch().count()) {}
 
 time_point lease_record::renewed_until() const noexcept {
   // The owner may have unlocked on another thread, and the strand has not given the lease up yet.

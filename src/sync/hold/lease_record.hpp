@@ -21,8 +21,11 @@ class lease_home {
 };
 
 /// The state behind one lease of the user. It keeps its hold alive, and outlives the client if the user does.
+///
+/// Decision: a lease has an owner of its own. The readers of a client may share one hold, and each of them unlocks,
+/// nests and drains for itself.
 struct lease_record : dropped_leases::link {
-  lease_record(hold_ptr of, terms asked, time_point now, std::shared_ptr<lease_home> home);
+  lease_record(hold_ptr of, owner_id owner, terms asked, time_point now, std::shared_ptr<lease_home> home);
 
   // Any thread.
   /// Releases the lease. True: this call did it, and no other one before.
@@ -39,6 +42,7 @@ struct lease_record : dropped_leases::link {
   bool feed() noexcept;
 
   const hold_ptr of;
+  const owner_id owner;
   const terms asked;
   // At this place, where they fill a gap: there are as many leases as held locks.
   std::atomic<bool> released{false};

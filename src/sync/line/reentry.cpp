@@ -132,7 +132,8 @@ void reentry::on_replicas(const std::optional<failure>& too_few, time_point sent
 void reentry::entered(time_point sent, primary_set at) {
   std::shared_ptr<lease_record> lease;
   try {
-    lease = of_->grant(waiter_->request.asked, sent, env_.now(), at);
+    const auto& request = waiter_->request;
+    lease = of_->grant(request.owner, request.asked, sent, env_.now(), at);
   } catch (const std::bad_alloc&) {
     finish({redis::without_memory()});
     return of_->end_change();

@@ -19,7 +19,7 @@ TEST_CASE_METHOD(hold_fixture, "dropped leases live until they are taken, the ol
   CHECK_FALSE(dropped.pop());
   std::vector<std::weak_ptr<lease_record>> seen;
   for (int i = 0; i < 4; ++i) {
-    auto one = std::make_shared<lease_record>(h, terms{}, clock.now(), nullptr);
+    auto one = std::make_shared<lease_record>(h, h->owner, terms{}, clock.now(), nullptr);
     seen.push_back(one);
     dropped.push(std::move(one));
     if (i == 1) CHECK(dropped.pop() == seen[0].lock());
@@ -31,7 +31,7 @@ TEST_CASE_METHOD(hold_fixture, "dropped leases live until they are taken, the ol
 }
 
 TEST_CASE_METHOD(hold_fixture, "a lease that is dropped when no hold refers to it any more is gone at once") {
-  const auto make = [&] { return std::make_shared<lease_record>(h, terms{}, clock.now(), nullptr); };
+  const auto make = [&] { return std::make_shared<lease_record>(h, h->owner, terms{}, clock.now(), nullptr); };
   detail::dropped_leases dropped;
   auto before = make(), taken_over = make(), after = make();
   const std::weak_ptr<lease_record> a = before, b = taken_over, c = after;

@@ -58,7 +58,7 @@ struct hold_fixture : detail::hold_host {
   bool extend(detail::time_point until) { return on->confirm(on->sole_share(), until); }
   detail::lease_record& lease(detail::terms t) { return lease(h, t); }
   detail::lease_record& lease(const detail::hold_ptr& of, detail::terms t) {
-    records.push_back(std::make_shared<detail::lease_record>(of, t, clock.now(), nullptr));
+    records.push_back(std::make_shared<detail::lease_record>(of, of->owner, t, clock.now(), nullptr));
     of->add(*records.back());
     return *records.back();
   }
