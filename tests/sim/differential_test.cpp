@@ -77,6 +77,12 @@ constexpr std::string_view odd_scripts[] = {
     "return redis.call('zrange', KEYS[1], 0, -1, 'withscores')",
     "return redis.call('zadd', KEYS[1], 1e12 + 7, ARGV[1])",
     "return type(redis.call('zscore', KEYS[1], ARGV[1]))",
+    "return redis.call('hmget', KEYS[1], 'f0', 'none')",
+    "return type(redis.call('hmget', KEYS[1], 'none')[1])",
+    "return type(redis.call('zrank', KEYS[1], ARGV[1]))",
+    "return type(redis.call('zpopmin', KEYS[1])[2])",
+    "return redis.call('pubsub', 'numsub', KEYS[1])",
+    "return redis.pcall('pubsub', 'nosuch', KEYS[1])",
     "return redis.pcall('incr', KEYS[1])",
     "return redis.call('incr', KEYS[1])",
     "return redis.pcall('nosuch', KEYS[1])",
@@ -227,6 +233,7 @@ class command_maker {
         {"SET", k, word(), "what"},
         {"INCR", k},
         {"HGET", k, field()},
+        {"HMGET", k, field(), field(), "none"},
         {"HSET", k, field(), word()},
         {"HSET", k, field(), word(), field(), word()},
         {"HSET", k, field(), word(), field()},
@@ -264,6 +271,8 @@ class command_maker {
         {"ZSCORE", k, field()},
         {"ZCARD", k},
         {"ZCOUNT", k, bound(), bound()},
+        {"ZPOPMIN", k},
+        {"ZRANK", k, field()},
         {"ZRANGE", k, count(), count()},
         {"ZRANGE", k, "-2", "-1", "WITHSCORES"},
         {"ZRANGE", k, "0", count(), "what"},
@@ -274,6 +283,13 @@ class command_maker {
         {"PUBLISH", "channel", word()},
         {"GET"},
         {"HGET", k},
+        {"HMGET", k},
+        {"ZRANK", k},
+        {"ZPOPMIN"},
+        {"PUBSUB"},
+        {"PUBSUB", "numsub"},
+        {"PUBSUB", "SHARDNUMSUB", k, field()},
+        {"PUBSUB", "what", k},
         {"DEL"},
         {"PEXPIRE", k},
         {"ZADD", k},
@@ -377,4 +393,26 @@ TEST_CASE("the simulated node subscribes and publishes as Redis does") {
                                               {"SUNSUBSCRIBE"},
                                               {"PING"}})
     both.compare(a);
+}
+
+TEST_CASE("the simulated node counts the subscribers of a channel as Redis does, by the way they listen") {
+  if (!test::real_redis::available()) test::skip("no Redis server");
+  two_servers both;
+  test::raw_client listener(both.real), shard_listener(both.real);
+  const auto here = both.node.connect(), shard_here = both.node.connect();
+  const auto count = [&] {
+    for (const auto* how : {"NUMSUB", "shardnumsub"}) both.compare({"PUBSUB", how, "a", "b", "a", "nobody's"});
+  };
+  const auto both_do = [&](test::raw_client& there, sim::node::session_id session, const arguments& a) {
+    there.call(a);
+    both.node.execute(session, a);
+    count();
+  };
+  count();
+  both_do(listener, here, {"SUBSCRIBE", "a"});
+  both_do(shard_listener, shard_here, {"SSUBSCRIBE", "a"});
+  both_do(shard_listener, shard_here, {"SUBSCRIBE", "a"});
+  both_do(listener, here, {"SUBSCRIBE", "b"});
+  both_do(shard_listener, shard_here, {"SUNSUBSCRIBE", "a"});
+  both_do(listener, here, {"UNSUBSCRIBE", "a"});
 }

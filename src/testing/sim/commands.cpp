@@ -124,6 +124,16 @@ reply hget(database& db, const arguments& args) {
   });
 }
 
+reply hmget(database& db, const arguments& args) {
+  const reply missing{kind::array, 0, {}, std::vector<reply>(args.size() - 2)};
+  return with_hash(db, args[1], missing, [&](const hash_value& hash) {
+    auto all = missing;
+    for (std::size_t i = 2; i < args.size(); ++i)
+      if (const auto* value = hash.find(args[i])) all.elements[i - 2] = string_reply(*value);
+    return all;
+  });
+}
+
 reply hexists(database& db, const arguments& args) {
   return with_hash(db, args[1], integer_reply(0),
                    [&](const hash_value& hash) { return integer_reply(hash.find(args[2]) != nullptr); });
@@ -215,6 +225,19 @@ reply time(database& db, const arguments&) {
 reply publish(database& db, const arguments& args) { return integer_reply(db.publish(args[1], args[2], false)); }
 reply spublish(database& db, const arguments& args) { return integer_reply(db.publish(args[1], args[2], true)); }
 
+/// NUMSUB and SHARDNUMSUB alone.
+reply pubsub(database& db, const arguments& args) {
+  const auto verb = lower(args[1]);
+  if (verb != "numsub" && verb != "shardnumsub")
+    return error_reply("ERR unknown subcommand '" + args[1] + "'. Try PUBSUB HELP.");
+  reply all{kind::array, 0, {}, {}};
+  for (auto channel = args.begin() + 2; channel != args.end(); ++channel) {
+    all.elements.push_back(string_reply(*channel));
+    all.elements.push_back(integer_reply(db.subscribers(*channel, verb == "shardnumsub")));
+  }
+  return all;
+}
+
 reply flushall(database& db, const arguments& args) {
   if (args.size() > 1 && lower(args[1]) != "async" && lower(args[1]) != "sync") return syntax_error();
   db.keys.clear();
@@ -230,21 +253,40 @@ struct command {
 const std::map<std::string, command, std::less<>>& table() {
   using namespace sorted_sets;
   static const std::map<std::string, command, std::less<>> all{
-      {"decrby", {3, command::grows, decrby}},     {"del", {-2, command::writes, del}},
-      {"exists", {-2, command::reads, exists}},    {"flushall", {-1, command::writes, flushall}},
-      {"get", {2, command::reads, get}},           {"getrange", {4, command::reads, getrange}},
-      {"hdel", {-3, command::writes, hdel}},       {"hexists", {3, command::reads, hexists}},
-      {"hget", {3, command::reads, hget}},         {"hgetall", {2, command::reads, hgetall}},
-      {"hincrby", {4, command::grows, hincrby}},   {"hlen", {2, command::reads, hlen}},
-      {"hset", {-4, command::grows, hset}},        {"incr", {2, command::grows, incr}},
-      {"incrby", {3, command::grows, incrby}},     {"persist", {2, command::writes, persist}},
-      {"pexpire", {3, command::writes, pexpire}},  {"pttl", {2, command::reads, pttl}},
-      {"publish", {3, command::reads, publish}},   {"set", {-3, command::grows, set}},
-      {"spublish", {3, command::reads, spublish}}, {"time", {1, command::reads, time}},
-      {"type", {2, command::reads, type}},         {"zadd", {-4, command::grows, zadd}},
-      {"zcard", {2, command::reads, zcard}},       {"zcount", {4, command::reads, zcount}},
-      {"zrange", {-4, command::reads, zrange}},    {"zrangebyscore", {-4, command::reads, zrangebyscore}},
-      {"zrem", {-3, command::writes, zrem}},       {"zscore", {3, command::reads, zscore}},
+      {"decrby", {3, command::grows, decrby}},
+      {"del", {-2, command::writes, del}},
+      {"exists", {-2, command::reads, exists}},
+      {"flushall", {-1, command::writes, flushall}},
+      {"get", {2, command::reads, get}},
+      {"getrange", {4, command::reads, getrange}},
+      {"hdel", {-3, command::writes, hdel}},
+      {"hexists", {3, command::reads, hexists}},
+      {"hget", {3, command::reads, hget}},
+      {"hgetall", {2, command::reads, hgetall}},
+      {"hincrby", {4, command::grows, hincrby}},
+      {"hlen", {2, command::reads, hlen}},
+      {"hmget", {-3, command::reads, hmget}},
+      {"hset", {-4, command::grows, hset}},
+      {"incr", {2, command::grows, incr}},
+      {"incrby", {3, command::grows, incrby}},
+      {"persist", {2, command::writes, persist}},
+      {"pexpire", {3, command::writes, pexpire}},
+      {"pttl", {2, command::reads, pttl}},
+      {"publish", {3, command::reads, publish}},
+      {"pubsub", {-2, command::reads, pubsub}},
+      {"set", {-3, command::grows, set}},
+      {"spublish", {3, command::reads, spublish}},
+      {"time", {1, command::reads, time}},
+      {"type", {2, command::reads, type}},
+      {"zadd", {-4, command::grows, zadd}},
+      {"zcard", {2, command::reads, zcard}},
+      {"zcount", {4, command::reads, zcount}},
+      {"zpopmin", {2, command::writes, zpopmin}},
+      {"zrange", {-4, command::reads, zrange}},
+      {"zrangebyscore", {-4, command::reads, zrangebyscore}},
+      {"zrank", {3, command::reads, zrank}},
+      {"zrem", {-3, command::writes, zrem}},
+      {"zscore", {3, command::reads, zscore}},
   };
   return all;
 }
@@ -281,7 +323,8 @@ keys_of_command keys_of(const arguments& args) {
   }
   if (name == "ssubscribe" || name == "sunsubscribe") return {{args.begin() + 1, args.end()}, true};
   if (name == "spublish") return {{args[1]}, true};
-  if (!is_data_command(name) || name == "publish" || name == "flushall" || name == "time") return {};
+  if (!is_data_command(name) || name == "publish" || name == "pubsub" || name == "flushall" || name == "time")
+    return {};
   if (name == "del" || name == "exists") return {{args.begin() + 1, args.end()}};
   return {{args[1]}};
 }

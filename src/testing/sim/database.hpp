@@ -24,6 +24,7 @@ struct database {
   refusal refuses = refusal::none;
   bool wrote = false;  // the command or script that runs: a full server refuses nothing after its first write
   std::function<long long(std::string_view channel, std::string_view payload, bool sharded)> publish;
+  std::function<long long(std::string_view channel, bool sharded)> subscribers;
   std::function<void(std::string_view error)> on_refused;
 };
 

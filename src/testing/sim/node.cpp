@@ -33,6 +33,7 @@ node::node(std::function<std::int64_t()> wall_clock_us, outlet send, std::functi
   data_.publish = [this](std::string_view channel, std::string_view payload, bool sharded) {
     return publish(channel, payload, sharded);
   };
+  data_.subscribers = [this](std::string_view channel, bool sharded) { return subscribers(channel, sharded); };
   tick();
 }
 

@@ -128,6 +128,7 @@ class node {
   reply client(session_id, const arguments&);
   std::vector<reply> subscribe(session&, const std::string& name, const arguments&);
   long long publish(std::string_view channel, std::string_view payload, bool sharded);
+  long long subscribers(std::string_view channel, bool sharded) const;
   long long hand_out(std::string_view channel, std::string_view payload, bool sharded);
 
   std::function<std::int64_t()> wall_clock_us_;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // A node's subscriptions and messages.
+#include <algorithm>
 #include <utility>
 
 #include "testing/sim/node.hpp"
@@ -62,6 +63,12 @@ long long node::hand_out(std::string_view channel, std::string_view payload, boo
     send_(id, push_of(sharded ? "smessage" : "message", std::string(channel), string_reply(std::string(payload))));
   }
   return receivers;
+}
+
+long long node::subscribers(std::string_view channel, bool sharded) const {
+  return std::count_if(sessions_.begin(), sessions_.end(), [&](const auto& each) {
+    return (sharded ? each.second.sharded : each.second.subscribed).contains(channel);
+  });
 }
 
 std::size_t node::subscriptions() const {

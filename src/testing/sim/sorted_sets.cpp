@@ -135,6 +135,19 @@ reply zcount(database& db, const arguments& args) {
   });
 }
 
+reply zpopmin(database& db, const arguments& args) {
+  auto* entry = db.keys.find(args[1]);
+  if (!entry) return none;
+  auto* set = std::get_if<sorted_set>(&entry->value);
+  if (!set) return wrong_type();
+  const auto least = *set->members().begin();
+  auto all = none;
+  append(all, least, true);
+  set->erase(least.second);
+  if (set->members().empty()) db.keys.erase(args[1]);
+  return all;
+}
+
 reply zrange(database& db, const arguments& args) {
   const bool with_scores = args.size() == 5 && lower(args[4]) == "withscores";
   if (args.size() > 4 && !with_scores) return syntax_error();
@@ -178,6 +191,15 @@ reply zrangebyscore(database& db, const arguments& args) {
       append(all, member, with_scores);
     }
     return all;
+  });
+}
+
+reply zrank(database& db, const arguments& args) {
+  return with_set(db, args[1], {}, [&](const sorted_set& set) {
+    const auto score = set.score_of(args[2]);
+    if (!score) return reply{};
+    const auto& all = set.members();
+    return integer_reply(std::distance(all.begin(), all.find({*score, args[2]})));
   });
 }
 
