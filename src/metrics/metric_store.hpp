@@ -56,7 +56,7 @@ class metric_store {
  private:
   friend class exposition;  // reads all of it
 
-  static constexpr std::size_t most_kinds = 15, most_commands = 47, most_connections = 256, most_servers = 32;
+  static constexpr std::size_t most_kinds = 15, most_commands = 63, most_connections = 256, most_servers = 32;
   static constexpr std::size_t others = 0;  // index of the connections and of the servers beyond
 
   /// Of one name, as it is in the label.

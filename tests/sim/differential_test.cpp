@@ -143,6 +143,8 @@ class command_maker {
     return all[below(std::size(all))];
   }
   std::string field() { return "f" + std::to_string(below(3)); }
+  std::string reader() { return field() + ":"; }
+  std::string flag() { return std::to_string(below(2)); }
   std::string ttl() { return below(100) < 80 ? std::to_string(pick(ttls)) : std::string(pick(bad_numbers)); }
   std::string count() { return below(100) < 85 ? std::to_string(below(4)) : std::string(pick(bad_numbers)); }
   std::string how() { return pick(std::array{"publish", "spublish", "auto", "both"}); }
@@ -191,6 +193,17 @@ class command_maker {
         {lua::permits_release, {"p", set, "d"}, {how(), "c", field(), field()}},
         {lua::permits_set, {"p", set}, {count(), how(), "c"}},
         {lua::permits_force, {k, set}, {count(), how(), "c"}},
+        {lua::read_acquire, {k, "deadline", "q", "rs", "t"}, {ttl(), reader(), flag(), how(), "c", "w", "wake:"}},
+        {lua::write_acquire, {k, "q", "rs", "t"}, {ttl(), reader() + ":write", count(), "{x}"}},
+        {lua::read_release, {k, "deadline", "q", "rs", "t"}, {how(), "c", reader(), flag(), "w", "wake:", ttl()}},
+        {lua::write_release,
+         {k, "q", "rs", "t"},
+         {how(), "c", reader() + ":write", flag(), flag(), "w", "wake:", ttl()}},
+        {lua::shared_renew, {k, "deadline", k, k}, {ttl(), ttl(), reader(), reader() + ":write"}},
+        {lua::shared_renew, {k, "deadline"}, {ttl(), reader(), ttl()}},
+        {lua::downgrade, {k, "deadline", "rs", "t"}, {ttl(), reader(), how(), "c", ttl()}},
+        {lua::shared_force, {k}, {how(), "c"}},
+        {lua::shared_holder, {k}, {}},
     };
     const auto& chosen = pick(all);
     const bool digest = below(2);
