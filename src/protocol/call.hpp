@@ -31,6 +31,20 @@ struct key_ttl {
   milliseconds ttl, if_none = ttl;
 };
 
+/// The place of a client in the queue of a shared mutex, for an acquire that finds it busy.
+enum class standing : std::uint8_t {
+  none,   // it does not wait
+  last,   // it waits behind the others
+  front,  // it was asked to write, and waits before the others
+};
+
+/// The end of a field of a shared mutex.
+struct departure {
+  bool leave = false;        // no caller of this client waits to read, or to write, any more
+  bool again = false;        // of a write hold: another caller of this client waits to write
+  milliseconds reserve{20};  // how long the lock is kept for the clients that are asked
+};
+
 /// One hold to confirm: the names of its lock, its owner field and the TTL wanted.
 struct renewal {
   const lock_keys* at;
@@ -46,8 +60,10 @@ class call {
     const lock_keys* at = nullptr;
     const owner_field* field = nullptr;  // of several: the first one
     key_ttl ttl{};
-    unsigned count = 0;   // of leases, of the fields of one semaphore, or of all its permits
-    bool stands = false;  // of a semaphore: a door keeps others out until the first field has its permits
+    unsigned count = 0;                 // of leases, of the fields of one semaphore, or of all its permits
+    bool stands = false;                // of a semaphore: a door keeps others out until the first field has its permits
+    standing place = standing::none;    // of a shared mutex
+    bool leave = false, again = false;  // see departure; its `reserve` is `ttl`
     std::span<const renewal> holds{};
     const std::vector<shared_keys>* several = nullptr;  // of one kind
     const std::string* vote = nullptr;                  // the marker that a primary needs for its vote
@@ -127,7 +143,7 @@ class call::writer {
 
   void begin(std::size_t keys, std::size_t arguments);
   void add(std::string_view word) { bytes_.add(word); }
-  void add(const key_parts& word) { bytes_.add(word); }
+  void add(std::span<const std::string_view> parts) { bytes_.add(parts); }
   void add(const owner_field& field) { bytes_.add(std::string_view(field.to_text())); }
   void add(std::int64_t number) { bytes_.add(number); }
   void add(milliseconds ttl) { bytes_.add(ttl.count()); }

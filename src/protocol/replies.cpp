@@ -64,6 +64,13 @@ answer<acquire_answer> read_busy_of_holder(const reply& reply) {
   return value(acquire_answer{.type = kind::busy, .holder_ttl = ttl, .barging = true});
 }
 
+/// Of a shared mutex: -2 if it is free, and kept for others.
+answer<acquire_answer> read_busy_or_reserved(const reply& reply) {
+  using kind = acquire_answer::kind;
+  if (!is_integer(reply) || reply.integer != -2) return read_busy(reply);
+  return value(acquire_answer{.type = kind::busy, .holder_ttl = milliseconds(0), .reserved = true});
+}
+
 /// Empty for -1: nothing ends.
 std::optional<milliseconds> time_left(long long number) {
   return number < 0 ? std::nullopt : std::optional(milliseconds(std::min(number, longest_busy_ttl)));
@@ -237,6 +244,70 @@ answer<semaphore_state> read_semaphore(const reply& reply) {
                                .next = time_left(of[2].integer),
                                .first = of[3].text,
                                .held = of[4].integer == 1});
+}
+
+answer<acquire_answer> read_reader_acquire(const reply& reply) {
+  const auto& of = reply.elements;
+  if (reply.type != reply::kind::array || of.empty() || !is_integer(of[0])) return unexpected<acquire_answer>(reply);
+  if (of[0].integer == 0 && of.size() == 2) return read_busy_or_reserved(of[1]);
+  const bool whole = of[0].integer == 1 && of.size() == 3 && is_integer(of[1]) && of[1].integer >= 0 &&
+                     (is_integer(of[2]) || of[2].type == reply::kind::string);
+  if (!whole) return unexpected<acquire_answer>(reply);
+  // Without PUBSUB the peers are not counted, and each is taken for a reader.
+  return value(acquire_answer{.open = of[1].integer == 0 && (!is_integer(of[2]) || of[2].integer <= 0)});
+}
+
+answer<acquire_answer> read_writer_acquire(const reply& reply) {
+  const auto& of = reply.elements;
+  if (reply.type != reply::kind::array || of.empty() || !is_integer(of[0])) return unexpected<acquire_answer>(reply);
+  if (of[0].integer == 1 && of.size() == 1) return value(acquire_answer{});
+  if (of[0].integer != 0 || of.size() != 3 || !is_integer(of[2]) || of[2].integer < -1)
+    return unexpected<acquire_answer>(reply);
+  auto busy = read_busy_or_reserved(of[1]);
+  constexpr long long largest = std::numeric_limits<std::uint8_t>::max();
+  if (of[2].integer >= 0) busy.value.rank = static_cast<std::uint8_t>(std::min(of[2].integer, largest));
+  return busy;
+}
+
+answer<release_answer> read_reader_release(const reply& reply) {
+  if (is_nil(reply)) return value(release_answer());
+  const auto& of = reply.elements;
+  if (reply.type != reply::kind::array || of.size() != 2 || read_flag(of[0]).failed || is_nil(of[1]))
+    return unexpected<release_answer>(reply);
+  return read_release(of[1]);
+}
+
+answer<release_answer> read_writer_release(const reply& reply) {
+  if (is_nil(reply)) return value(release_answer());
+  const auto& of = reply.elements;
+  const bool whole = reply.type == reply::kind::array && of.size() == 3 && is_integer(of[0]) && of[0].integer >= 0 &&
+                     is_integer(of[1]) && of[1].integer >= 0 && !is_nil(of[2]) && !read_release(of[2]).failed;
+  if (!whole) return unexpected<release_answer>(reply);
+  return value(release_answer(static_cast<std::uint64_t>(of[0].integer) + static_cast<std::uint64_t>(of[1].integer)));
+}
+
+answer<bool> read_downgrade(const reply& reply) {
+  return reply.type == reply::kind::string ? value(true) : read_flag(reply);
+}
+
+answer<shared_state> read_shared_state(const reply& reply) {
+  if (is_nil(reply)) return value(shared_state{});
+  if (is_integer(reply) && reply.integer > 0) return corrupt<shared_state>(no_lock);
+  const auto& of = reply.elements;
+  const auto is_text = [&](std::size_t i) { return of[i].type == reply::kind::string; };
+  const bool whole = reply.type == reply::kind::array && of.size() == 5 && is_text(0) && is_text(1) && is_text(2) &&
+                     (of[0].text == "read" || of[0].text == "write") && is_integer(of[4]) && of[4].integer >= 0;
+  if (!whole) return unexpected<shared_state>(reply);
+  const auto count = read_count(of[2]);
+  const auto ttl = read_ttl(of[3]);
+  for (const auto* failed : {&count.failed, &ttl.failed})
+    if (*failed) return {*failed, {}};
+  if (!ttl.value) return unexpected<shared_state>(reply);
+  return value(shared_state{.writes = of[0].text == "write",
+                            .owner = of[1].text,
+                            .count = count.value,
+                            .ttl = *ttl.value,
+                            .readers = static_cast<unsigned>(std::min(of[4].integer, 0xFFFF'FFFFLL))});
 }
 
 answer<unsigned> read_count(const reply& reply) {

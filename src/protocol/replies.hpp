@@ -32,6 +32,9 @@ struct acquire_answer {
   std::uint16_t spare_tokens = 0;            // the tokens after it, for later holds of the same claim
   std::uint8_t served = 1;                   // acquired: of the waiters of a party, so many
   bool barging = false;                      // busy: the holder is no holdfast client, so it takes no turns
+  bool open = false;                         // acquired to read: no client and no peer waits to write
+  bool reserved = false;                     // busy: the lock is free, and kept for others
+  std::optional<std::uint8_t> rank{};        // busy to write: so many clients are before this one in the queue
   /// Busy, but some of several primaries have granted the lock: perhaps it is free. The value is the response time
   /// of the slowest primary.
   std::optional<std::chrono::nanoseconds> split{};
@@ -68,6 +71,14 @@ struct semaphore_state {
   std::string first;                   // the id of that permit
   bool held = false;                   // the permit of the question is out
 };
+/// The state of a shared mutex. Nobody holds it: neither `writes` nor readers.
+struct shared_state {
+  bool writes = false;
+  std::string owner;  // the writer, or one of the readers
+  unsigned count = 0;
+  milliseconds ttl{};    // milliseconds::max(): none
+  unsigned readers = 0;  // read holds
+};
 struct holder_answer {
   std::string field;
   unsigned count;
@@ -91,6 +102,14 @@ answer<acquire_answer> read_permits(const redis::reply&, std::size_t sent);  // 
 answer<release_answer> read_permits_release(const redis::reply&);
 answer<long long> read_permits_number(const redis::reply&);  // left, or broken
 answer<semaphore_state> read_semaphore(const redis::reply&);
+// Of a shared mutex. A reader's release returns the number of notified subscribers, a writer's the number of waiting
+// clients.
+answer<acquire_answer> read_reader_acquire(const redis::reply&);
+answer<acquire_answer> read_writer_acquire(const redis::reply&);
+answer<release_answer> read_reader_release(const redis::reply&);
+answer<release_answer> read_writer_release(const redis::reply&);
+answer<bool> read_downgrade(const redis::reply&);
+answer<shared_state> read_shared_state(const redis::reply&);
 answer<std::optional<std::uint64_t>> read_token(const redis::reply&);  // of GET: nil is empty
 answer<std::optional<milliseconds>> read_ttl(const redis::reply&);     // of PTTL: -2 nothing, -1 milliseconds::max()
 
