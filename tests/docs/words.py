@@ -58,6 +58,7 @@ BUDGETS = {  # words
     "docs/internals/promises.md": 640,
     "docs/internals/proof.md": 1500,
     "docs/internals/protocol.md": 1890,
+    "docs/internals/shared_lock.md": 420,
     "docs/internals/simple_lock.md": 490,
     "docs/internals/taking_turns.md": 250,
     "docs/internals/test_kit.md": 100,
@@ -65,7 +66,7 @@ BUDGETS = {  # words
     "docs/internals/tour.md": 380,
 }
 OTHER_PAGES = 1500  # a page that needs more is two pages
-GROUPS = {"the guide": (18_000, r"docs/(guide/.*|quickstart)\.md"), "the internals": (12_000, r"docs/internals/.*\.md")}
+GROUPS = {"the guide": (18_000, r"docs/(guide/.*|quickstart)\.md"), "the internals": (12_400, r"docs/internals/.*\.md")}
 LONGEST = 40  # words of a sentence
 MEDIAN = 16
 BOOKISH = ("as ever", "at the latest", "besides", "but for", "by far the most", "for ever", "in vain", "lest", "of which",
