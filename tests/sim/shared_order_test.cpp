@@ -21,6 +21,7 @@
 #include "sim/shared_rig.hpp"
 #include "support/catch.hpp"
 #include "support/raw_client.hpp"
+#include "support/real_cluster.hpp"
 #include "support/real_redis.hpp"
 #include "support/seeded_random.hpp"
 
@@ -64,8 +65,9 @@ struct simulated_scene {
            [this] { servers.clock_us += 10'000; }};
 };
 
-struct real_scene {
-  test::real_redis server;
+struct scene_on_server {
+  explicit scene_on_server(test::real_redis& of) : server(of) {}
+  test::real_redis& server;
   test::raw_client client{server};
   std::multimap<std::string, test::raw_client> listeners;
   scene on{[this](const arguments& command) { return client.call(command); },
@@ -73,10 +75,16 @@ struct real_scene {
            [this](const std::string& name) { listeners.erase(name); },
            [this] {
              // A key that lives as long shows that the time is over.
-             client("SET", "clock", "x", "PX", soon_over);
+             client("SET", "{m}clock", "x", "PX", soon_over);
              const auto limit = std::chrono::steady_clock::now() + 10s;
-             while (client("EXISTS", "clock") == 1) REQUIRE(std::chrono::steady_clock::now() < limit);
+             while (client("EXISTS", "{m}clock") == 1) REQUIRE(std::chrono::steady_clock::now() < limit);
            }};
+};
+
+struct real_scene {
+  test::real_redis server;
+  scene_on_server there{server};
+  const scene& on = there.on;
 };
 
 void on_both(void (*check)(const scene&)) {
@@ -645,6 +653,21 @@ TEST_CASE("a renewal of a shared mutex makes a lost deadline again, and shortens
 TEST_CASE("a write hold becomes a read hold, and readers that wait are asked") { on_both(check_downgrade); }
 
 TEST_CASE("a shared mutex and Redisson's on one key exclude each other") { on_both(check_peers); }
+
+TEST_CASE("all keys of a shared mutex are in the slot of its name, also those that no script declares") {
+  need_redis();
+  test::real_cluster cluster;
+  const auto slot = cluster.slot_of(lock);
+  const auto at = cluster.owner(slot);
+  scene_on_server there(cluster.node(at));
+  for (const auto check : {check_wire, check_dead_readers, check_turn_of_readers, check_peers}) check(there.on);
+  // While the slot moves, a script with a missing key is put off.
+  there.on.has_only({{"HSET", lock, "mode", "read", other1, "1"}, {"PEXPIRE", lock, ms}});
+  cluster.begin_move(slot, (at + 1) % test::real_cluster::shards);
+  for (const auto& call : {read_acquire(my1, "1"), write_acquire(my1, "1"), reads_no_more(other1)})
+    CHECK(there.on.ask(call).text.starts_with("TRYAGAIN"));
+  CHECK(there.on.does({"HGETALL", lock}) == "[mode, read, other:1, 1]");
+}
 
 TEST_CASE("nobody writes beside others in a random walk, and everybody who waits is served") {
   SECTION("simulated") {
