@@ -32,6 +32,8 @@ namespace holdfast::detail {
 ///   nested     registry: one more lease, already_held, or a call like  enters                    refuses
 ///              any other
 ///   bars       name: other callers of this client wait for its hold    yes                       yes
+///   passes     turns: the next waiter gets its claim                   yes                       yes
+///   joins      name: callers of any owner get leases of its hold       no                        no
 ///   tokens     re-entry, last_token(), acquire for its successors      fenced: 1, in turns 1000  no
 ///   voted      client: one server or several; line: short attempts,    no; red_lock: yes         no; red_lock: yes
 ///              and votes of a minority given back; a lost hold: the
@@ -63,7 +65,13 @@ struct kind {
     anew,     // is a call like any other: it gets a hold of its own
   } nested;
   /// True: while this client has a hold, its other callers ask nobody. False: the client may have several at once.
+  /// Kinds of one layout may differ: a reader bars nobody, and a writer bars readers and writers.
   bool bars;
+  /// The claim of an ended hold goes on to the next waiter, without a command. Both have to be of such a kind.
+  bool passes;
+  /// So long after a grant of this kind, callers of this client get leases of that hold without a command. The leases
+  /// of one hold are of several owners then. Zero: each hold has one owner.
+  milliseconds joins;
   /// The most fencing tokens of one grant: for its hold, and for the later holds of the same claim. 0: no tokens.
   std::int64_t tokens;
   constexpr bool fenced() const noexcept { return tokens > 0; }

@@ -207,12 +207,13 @@ void engine::hold_count(const shared_keys& keys, owner_id owner, answer_handler<
   const hold_ptr hold(registry_.hold_of(*keys, owner));
   if (!hold && !closed()) return done({});
   // Redis decides whether the lock is held. The count is newer here, because it is sent in the background.
-  auto answered = [hold, done = std::move(done)](answer<unsigned>&& counted) {
+  auto answered = [hold, owner, done = std::move(done)](answer<unsigned>&& counted) {
     const bool ours = counted.value > 0 && hold->exclusive() && hold->count() > 0;
-    if (ours) counted.value = static_cast<unsigned>(hold->count());
+    if (ours) counted.value = static_cast<unsigned>(hold->count_of(owner));
     done(std::move(counted));
   };
-  questions_.count(keys, hold ? hold->field() : owner_field(), std::move(answered));
+  // An owner that writes is asked about by its reader's lock, too: the field is that of the hold.
+  questions_.count(hold ? hold->keys() : keys, hold ? hold->field() : owner_field(), std::move(answered));
 }
 
 void engine::initialise_votes(done_handler done) {

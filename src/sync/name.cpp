@@ -16,6 +16,7 @@ namespace holdfast::detail {
 namespace {
 
 constexpr auto* not_reentrant = "its owner holds it, and it is not re-entrant";
+constexpr auto* no_upgrade = "its owner reads it, and two readers that upgrade would wait for each other";
 
 /// The event of an answer without a lease.
 auto failed_at(const lock_keys& keys) {
@@ -31,11 +32,17 @@ hold* name::live_hold() {
   return live == holds_.end() ? nullptr : &*live;
 }
 
+hold* name::barring_hold() {
+  const auto bars = std::find_if(holds_.begin(), holds_.end(),
+                                 [](const hold& each) { return !each.ended() && each.keys()->of.bars; });
+  return bars == holds_.end() ? nullptr : &*bars;
+}
+
 hold* name::hold_of(owner_id owner) {
   // A live hold goes before a lost one: the owner may have locked again after the loss.
   hold* mine = nullptr;
   for (auto& each : holds_)
-    if (each.owner == owner && (!mine || !each.ended())) mine = &each;
+    if (each.held_by(owner) && (!mine || !each.ended())) mine = &each;
   return mine;
 }
 
@@ -74,7 +81,7 @@ void name::forced(bool was_held) {
 void name::report_own_wait(acquisition& caller) {
   const auto& request = caller.request;
   if (request.bound || request.one_of_several || request.wait != lock_request::wait_mode::forever) return;
-  const auto* const held = barring_hold();
+  const auto* const held = caller.keys->of.bars ? live_hold() : barring_hold();
   if (!held || held->bound()) return;
   // Without both coroutines the observer is only told that it may be so.
   const bool known = held->coroutine && request.coroutine;
@@ -97,6 +104,7 @@ std::shared_ptr<lease_record> name::hold_for(const lock_request& request, const 
   auto claimed = claim::make(parts.client, keys, field, nodes, vote_count::majority(nodes.size()));
   // Shares that were certainly not granted are denied from the beginning, so no renewal asks for them.
   claimed->begin_without(~grant.may_have_run);
+  claimed->open = grant.reply.value.open && may_share(keys->of, request.asked);
   const hold_ptr made(new (pool) hold(std::move(claimed), request.owner, request.bound,
                                       {grant.reply.value.token, grant.reply.value.spare_tokens}, 0, now, parts, *this));
   made->coroutine = request.coroutine;
@@ -137,18 +145,47 @@ bool name::enter(hold& outer, acquisition& caller) {
   const auto& row = caller.keys->of;
   const auto now = env().now();
   // A fenced caller needs a token, which a plain hold of the same key does not have.
-  const bool enters = row.nested == kind::nesting::enters;
-  const bool may = enters && (!row.fenced() || outer.token()) && outer.count() < most_reentries;
+  const bool may = !refusal_in(outer, row) && (!row.fenced() || outer.token()) && outer.count() < most_reentries;
   if (!may || !outer.covers(caller.request.asked, now)) return false;
-  caller.answer({{}, outer.enter(caller.request.owner, caller.request.asked, now)},
-                [&](const lock_answer&) { return event_of(event_kind::reentered, outer, now); });
+  tell_entered(outer, caller, outer.enter(caller.request.owner, caller.request.asked, now));
   return true;
+}
+
+void name::tell_entered(hold& outer, acquisition& caller, std::shared_ptr<lease_record>&& lease) {
+  caller.answer({{}, std::move(lease)},
+                [&](const lock_answer&) { return event_of(event_kind::reentered, outer, outer.time().now()); });
+}
+
+// Decision: callers of one client join the newest hold for a while. A grant that met no waiter leaves the lock open for
+// more holders, and Redis would grant them all. The time is short, because a writer that comes meanwhile is seen by the
+// next caller that asks. Each waiter of this line goes before a newcomer. The older holds are closed by then, or their
+// end is their own.
+bool name::let_join(acquisition& caller) {
+  const auto& row = caller.keys->of;
+  const auto& asked = caller.request.asked;
+  if (!may_share(row, asked) || holds_.empty() || (line_ && !line_->empty())) return false;
+  auto& newest = holds_.front();
+  const auto now = env().now();
+  const bool open = newest.on->open && &newest.keys()->of == &row && now - newest.granted_at <= row.joins;
+  if (!open || !newest.covers(asked, now)) return false;
+  tell_entered(newest, caller, newest.enter(caller.request.owner, asked, now));
+  return true;
+}
+
+// A lease that shares a hold ends with it. A lease that is not renewed for good has an end of its own.
+bool name::may_share(const kind& of, const terms& asked) noexcept {
+  return of.joins > milliseconds::zero() && asked.renew && !asked.max_hold;
+}
+
+const char* name::refusal_in(const hold& outer, const kind& wanted) noexcept {
+  if (wanted.nested != kind::nesting::enters) return not_reentrant;
+  return wanted.bars && !outer.keys()->of.bars ? no_upgrade : nullptr;
 }
 
 // Waiters whose owner was granted the lock come here too. The granted caller is answered before them.
 void name::reenter(hold& outer, std::shared_ptr<acquisition> caller) {
-  if (outer.keys()->of.nested != kind::nesting::enters)
-    return caller->answer({failure{errc::already_held, not_reentrant}}, failed_at(*caller->keys));
+  if (const auto* const refused = refusal_in(outer, caller->keys->of))
+    return caller->answer({failure{errc::already_held, refused}}, failed_at(*caller->keys));
   std::make_shared<reentry>(env(), *this, hold_ptr(&outer), std::move(caller))->begin();
 }
 
@@ -240,13 +277,22 @@ void name::ended(hold& over) {
   if (lost) hand_over_.lost(*over.on);
   each_step step;
   step([&] {
-    if (host_.may_lock) host_.hold_is_over(over.owner);
+    if (host_.may_lock) over.each_owner([this](owner_id owner) { host_.hold_is_over(owner); });
   });
   if (lost) {
     step([&] { wake(); });
     step([&] { end_lingering(); });
   }
   step.rethrow();
+}
+
+void name::came(owner_id owner) {
+  if (host_.may_lock) host_.may_lock->add(owner);
+}
+
+void name::left(owner_id owner) {
+  const visit here(*this);
+  if (host_.may_lock) host_.hold_is_over(owner);
 }
 
 void name::forget(hold& over) {
@@ -289,8 +335,9 @@ timer_queue::action name::when_cool() {
 
 // ---- releases, and the end of the name
 
-void name::give_back(const owner_field& field, milliseconds ttl, function<void()> tried, primary_set at) {
-  host_.parts.freeing.release_in_background(*this, keys_, field, ttl, std::move(tried), at);
+void name::give_back(const shared_keys& keys, const owner_field& field, milliseconds ttl, function<void()> tried,
+                     primary_set at) {
+  host_.parts.freeing.release_in_background(*this, keys, field, ttl, std::move(tried), at);
 }
 
 void name::release_ends(const release_end& end) {

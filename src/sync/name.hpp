@@ -112,8 +112,8 @@ class name final : public line_place,
   waiting_line* line() const noexcept { return line_.get(); }
   /// A hold that has not ended. Null: there is none.
   hold* live_hold();
-  /// The hold that other callers of this client wait for. Null: there is none, or holds of this kind bar nobody.
-  hold* barring_hold() { return keys_->of.bars ? live_hold() : nullptr; }
+  /// The hold that other callers of this client wait for. Null: there is none, or no hold bars them.
+  hold* barring_hold();
   /// The hold of this owner, which may be lost while its leases live. Null: there is none.
   hold* hold_of(owner_id owner);
   /// The same, for a call of this owner that would be nested in it. Null: no such call is nested.
@@ -130,6 +130,12 @@ class name final : public line_place,
   /// Nests a call in a hold of its owner: it gets another lease at once (set_hold_count.hpp), or after an answer of
   /// Redis (reentry.hpp).
   void nest(hold& outer, const std::shared_ptr<acquisition>& caller);
+  /// Why a call of this kind gets no lease of the hold that its owner has, as text for a person. Null: it may get one.
+  static const char* refusal_in(const hold& outer, const kind& wanted) noexcept;
+  /// A hold of this kind and these terms may have leases of several owners.
+  static bool may_share(const kind& of, const terms& asked) noexcept;
+  /// Lets the call join the newest hold of another owner, without a command. False: it has to ask.
+  bool let_join(acquisition& caller);
   /// Reports a call that may wait for its own task.
   void report_own_wait(acquisition& caller);
   /// The lock may be free, so the first waiter tries.
@@ -141,7 +147,8 @@ class name final : public line_place,
                                          const attempt& grant, time_point now);
   /// Releases a field that was granted or may still be, and that no call waits for. `tried`: as in
   /// releases::release_in_background().
-  void give_back(const owner_field& field, milliseconds ttl, function<void()> tried, primary_set at);
+  void give_back(const shared_keys& keys, const owner_field& field, milliseconds ttl, function<void()> tried,
+                 primary_set at);
   /// Answers the waiters for which `matches(const acquisition&)` is true.
   template <class Predicate>
   void fail(Predicate matches, error_code error, const char* detail) {
@@ -175,6 +182,8 @@ class name final : public line_place,
   std::uint32_t free_at() const override { return line_->rules.granted_in_part(); }
   // hold_host
   void ended(hold& over) override;
+  void came(owner_id owner) override;
+  void left(owner_id owner) override;
   void forget(hold& over) override;
   bool pass_on(hold& before, const handoff_offer& offer) override;
   // release_host
@@ -188,7 +197,7 @@ class name final : public line_place,
   void enter_line(const std::shared_ptr<acquisition>& caller);
   void begin(acquisition& waiter);
   void on_attempt(acquisition& waiter, const attempt& attempt);
-  void count_incentive(const attempt& attempt);
+  void count_incentive(const acquisition& waiter, const attempt& attempt);
   void on_replicas(acquisition& waiter, const attempt& attempt, const std::optional<failure>& too_few);
   void heard(bool by_ourselves);
   void on_given_back();
@@ -218,6 +227,7 @@ class name final : public line_place,
   std::vector<served_waiter> settle_party(const std::vector<owner_field>& party, const attempt& attempt);
   void wait_for_replicas(acquisition& waiter, const attempt& attempt);
   void grant(acquisition& waiter, const attempt& answer);
+  std::vector<served_waiter> let_join_behind_first(hold& open);
   lock_answer answer_of_silence(const acquisition& waiter) const;
   std::shared_ptr<acquisition> take_out(acquisition& waiter, bool served);
   void finish(acquisition& waiter, lock_answer&& answer);
@@ -239,6 +249,7 @@ class name final : public line_place,
   std::shared_ptr<lease_record> take_over(hold& before, const acquisition& successor, time_point now);
   void report_pass(const hold& before, milliseconds ttl, time_point now) const;
   bool enter(hold& outer, acquisition& caller);
+  static void tell_entered(hold& outer, acquisition& caller, std::shared_ptr<lease_record>&& lease);
   void reenter(hold& outer, std::shared_ptr<acquisition> caller);
   void move_to_hold_of(const lock_request& request, hold& granted);
   void move_to(hold& outer, std::shared_ptr<acquisition> caller) noexcept;

@@ -102,7 +102,7 @@ void name::attempt_answered(acquisition& waiter, const outcome& outcome) {
 void name::give_back_leavers(const std::vector<owner_field>& party, std::size_t asked_for, milliseconds ttl) {
   line_->each_of(party, [&](std::size_t place, const acquisition* member) {
     if (place == 0 || place >= asked_for || member) return;
-    if_memory([&] { give_back(party[place], ttl, {}, everywhere); });
+    if_memory([&] { give_back(keys_, party[place], ttl, {}, everywhere); });
   });
 }
 
@@ -120,7 +120,7 @@ void name::give_back_behind_first(milliseconds ttl) {
     line_->each_behind_first([&](acquisition& member) {
       auto& tries = member.seat.tries;
       if (tries.unanswered == 0) return false;
-      give_back(tries.field, ttl, {}, everywhere);
+      give_back(keys_, tries.field, ttl, {}, everywhere);
       tries.field.clear();
       tries.unanswered = 0;
       return true;
@@ -174,7 +174,7 @@ void name::settled(acquisition& waiter, const attempt& attempt) {
 
 void name::on_attempt(acquisition& waiter, const attempt& attempt) {
   HOLDFAST_ASSERT(line_->is_first(waiter));
-  count_incentive(attempt);
+  count_incentive(waiter, attempt);
   const bool busy = line_->rules.shows_holder(attempt);
   const auto again_after = busy ? found_busy(attempt.reply.value) : nanoseconds::max();
   auto at = conditions();
@@ -182,13 +182,13 @@ void name::on_attempt(acquisition& waiter, const attempt& attempt) {
   act(line_->rules.answered(attempt, at), &waiter, &attempt);
 }
 
-void name::count_incentive(const attempt& attempt) {
+void name::count_incentive(const acquisition& waiter, const attempt& attempt) {
   using incentive = line_rules::incentive;
   const auto why = line_->rules.take_incentive();
   if (why == incentive::none || attempt.reply.failed) return;
   using kind = measurement_kind;
   const bool had = attempt.reply.value.type == acquire_answer::kind::acquired;
-  env().count(why == incentive::poll ? kind::polled : had ? kind::woken : kind::woken_in_vain, *keys_);
+  env().count(why == incentive::poll ? kind::polled : had ? kind::woken : kind::woken_in_vain, *waiter.keys);
 }
 
 void name::on_replicas(acquisition& waiter, const attempt& attempt, const std::optional<failure>& too_few) {
@@ -310,7 +310,8 @@ void name::perform(const line_action& action, acquisition* concerned, const atte
   if (!line_->empty() && line_->is_first(*concerned)) give_back_behind_first(concerned->request.asked.ttl);
   const bool released = if_memory([&] {
     give_back(
-        action.given_back, concerned->request.asked.ttl, [this] { on_given_back(); }, action.given_back_at);
+        concerned->keys, action.given_back, concerned->request.asked.ttl, [this] { on_given_back(); },
+        action.given_back_at);
   });
   each_step step;
   step([&] { perform_act(action, concerned, answer); });
@@ -441,7 +442,35 @@ void name::grant(acquisition& waiter, const attempt& answer) {
   // The field belongs to the hold from here on, so the line must not release it.
   tries.unanswered = 0;
   tries.field.clear();
-  finish(waiter, {{}, std::move(record)});
+  if (!may_share(waiter.keys->of, waiter.request.asked)) return finish(waiter, {{}, std::move(record)});
+  auto& open = *record->of;
+  const auto joined = let_join_behind_first(open);
+  each_step step;
+  step([&] { finish(waiter, {{}, std::move(record)}); });
+  for (auto& [caller, lease] : joined) step([&] { tell_entered(open, *caller, std::shared_ptr(lease)); });
+  step.rethrow();
+}
+
+// Whoever waited before this grant comes with it, also where somebody else waits by now: the lock serves all of them
+// together. The first that may not come ends the row, so nobody overtakes it.
+std::vector<name::served_waiter> name::let_join_behind_first(hold& open) {
+  std::vector<served_waiter> joined;
+  if_memory([&] {
+    std::vector<acquisition*> behind;
+    const auto now = env().now();
+    line_->each_behind_first([&](acquisition& next) {
+      const bool same = &next.keys->of == &open.keys()->of && may_share(next.keys->of, next.request.asked);
+      if (!same || next.request.whole || !open.covers(next.request.asked, now)) return false;
+      behind.push_back(&next);
+      return true;
+    });
+    joined.reserve(behind.size());
+    for (auto* const next : behind) {
+      auto lease = open.enter(next->request.owner, next->request.asked, now);
+      joined.push_back({take_out(*next, true), std::move(lease)});
+    }
+  });
+  return joined;
 }
 
 // Only the attempt under way of the first waiter tells more than the server's other answers. A waiter whose time is

@@ -39,7 +39,7 @@ std::shared_ptr<acquisition> registry::lock(const shared_keys& keys, const lock_
   // A part of lock_any() never re-enters: its caller wants a lock that no owner of this client has.
   auto* mine = found && !request.one_of_several ? found->outer_of(request.owner) : nullptr;
   // A lost hold hinders no new lock of a kind that refuses nested calls: there is nothing to nest in.
-  if (mine && keys->of.nested == kind::nesting::refuses && !mine->live()) mine = nullptr;
+  if (mine && name::refusal_in(*mine, keys->of) && !mine->live()) mine = nullptr;
   // Nested calls pass even while the client drains: their owner finishes its work.
   if (!mine && refuses(request.owner)) {
     done({failure{errc::shutting_down, drained_without}});
@@ -50,6 +50,7 @@ std::shared_ptr<acquisition> registry::lock(const shared_keys& keys, const lock_
     found->nest(*mine, caller);
     return caller;
   }
+  if (found && found->let_join(*caller)) return caller;
   // A draining client must find this waiter again when its owner's last hold ends.
   if (may_lock) may_lock->waits(request.owner, keys->name);
   const name::visit here(found ? *found : make_name(keys, place));
@@ -82,7 +83,7 @@ std::shared_ptr<lease_record> registry::granted(const shared_keys& keys, const l
 }
 
 void registry::give_back(const shared_keys& keys, const owner_field& field, milliseconds ttl, function<void()> tried) {
-  at(keys)->give_back(field, ttl, std::move(tried), everywhere);
+  at(keys)->give_back(keys, field, ttl, std::move(tried), everywhere);
 }
 
 void registry::server_changed(node_id node) {
@@ -181,7 +182,7 @@ void registry::drain() {
   const auto all = visit_all();
   for (const auto& each : all)
     each->each_hold([&](const hold& held) {
-      if (!held.ended()) may_lock->add(held.owner);
+      if (!held.ended()) held.each_owner([&](owner_id owner) { may_lock->add(owner); });
     });
   fail_requests([&](owner_id owner) { return !may_lock->contains(owner); }, drained_without);
   for (const auto& each : all)

@@ -118,6 +118,8 @@ constexpr kind hash_lock(std::int64_t tokens) {
           .layout = layout,
           .nested = kind::nesting::enters,
           .bars = true,
+          .passes = true,
+          .joins = {},
           .tokens = tokens,
           .voted = false,
           .polls = {},

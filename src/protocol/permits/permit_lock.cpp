@@ -256,6 +256,8 @@ constinit const kind permit_lock{
     .layout = permit_lock_steps::layout,
     .nested = kind::nesting::anew,
     .bars = false,
+    .passes = true,
+    .joins = {},
     .tokens = 0,
     .voted = false,
     .polls = {},

@@ -173,6 +173,8 @@ constexpr kind side() {
           .layout = layout,
           .nested = kind::nesting::enters,
           .bars = Writes,
+          .passes = Writes,
+          .joins = Writes ? milliseconds() : milliseconds(5),
           .tokens = 0,
           .voted = false,
           .polls = {},

@@ -52,6 +52,8 @@ constexpr kind row{
     .layout = layout,
     .nested = kind::nesting::refuses,
     .bars = true,
+    .passes = true,
+    .joins = {},
     .tokens = 0,
     .voted = false,
     .polls = {.first = milliseconds(20), .longest = milliseconds(250)},

@@ -38,6 +38,7 @@ milliseconds left_until(time_point when, time_point now, double rho) noexcept {
 //                                                nor denied
 //   in_doubt           no    yes   yes   old     set by hold::doubt(); cleared by a renewal that was sent afterwards.
 //                                                A claim in doubt is never handed on
+//   open               any   any   any   any     set by the grant that makes the claim, never changed
 //   counted.leases     1     any   any   any     each answer about the count; 0 when the count is unknown
 //   counted.under_way  no    yes   yes   yes     set and cleared by set_hold_count(); the answer keeps the claim alive
 //   counted.asked_again  no  yes   yes   yes     set by set_hold_count() while one is under way, cleared by its answer

@@ -117,6 +117,25 @@ time_point hold::renewed_until() const noexcept {
 
 // ---- leases
 
+owner_id hold::owner_of(const lease_record& lease) noexcept { return lease.owner; }
+
+bool hold::held_by(owner_id who) const noexcept { return joinable() ? count_of(who) > 0 : owner == who; }
+
+std::size_t hold::count_of(owner_id who) const noexcept {
+  const auto leases = leases_.all();
+  return static_cast<std::size_t>(
+      std::count_if(leases.begin(), leases.end(), [&](const lease_record* lease) { return lease->owner == who; }));
+}
+
+// A hold without a lease counts for the owner of its last one, until it ends or gets another lease.
+void hold::tell_owner(owner_id by) {
+  if (!joinable()) return;
+  const bool alone = count() == 1;
+  if (alone && by == owner) return;
+  host_->came(by);
+  if (alone) host_->left(std::exchange(owner, by));
+}
+
 std::shared_ptr<lease_record> hold::make_lease(owner_id by, const terms& asked, time_point now) {
   auto lease = make_pooled<lease_record>(parts_.env.blocks, self(), by, asked, now, parts_.leases_home.lock());
   add(*lease);
@@ -154,6 +173,7 @@ std::shared_ptr<lease_record> hold::grant(owner_id by, const terms& asked, time_
   try {
     confirm(sent, asked.ttl, at);
     parts_.renewals.guard(*on, sent, now, at);
+    tell_owner(by);
   } catch (...) {
     // The caller gets no lease, so nobody would ever unlock this one.
     remove(*lease);
@@ -191,6 +211,7 @@ std::shared_ptr<lease_record> hold::enter(owner_id by, const terms& asked, time_
   auto lease = make_lease(by, asked, now);
   try {
     set_hold_count(parts_, *on, in_question::claim);
+    tell_owner(by);
   } catch (...) {
     remove(*lease);
     throw;

@@ -57,6 +57,9 @@ class hold_host : public release_host {
  public:
   /// The hold has ended: others may have the name now.
   virtual void ended(hold& hold) = 0;
+  // Of a joinable hold: an owner has one lease more or less in it.
+  virtual void came(owner_id owner) = 0;
+  virtual void left(owner_id owner) = 0;
   /// The hold has ended and has no lease. It calls the host no more.
   virtual void forget(hold& hold) = 0;
   struct handoff_offer {
@@ -86,7 +89,8 @@ class hold_reentry : public boost::intrusive::list_base_hook<> {
   ~hold_reentry() = default;
 };
 
-/// One owner's counted possession of one name. It stands on a claim.
+/// A counted possession of one name, which stands on a claim. It has one owner. Only a hold of a kind that others join
+/// has leases of several owners.
 ///
 /// The leases keep the hold alive, and may outlive everything else. The host knows it by its address alone. So a hold
 /// without a lease keeps itself until the host has forgotten it.
@@ -111,7 +115,7 @@ class hold final : public boost::intrusive_ref_counter<hold> {
 
   const std::uint32_t passes;
   const claim_ptr on;
-  const owner_id owner;
+  owner_id owner;  // the first; of a joinable hold without a lease: the last. Only the strand uses it
   const time_point granted_at;
   const void* coroutine = nullptr;                // the co_spawn thread that has taken it; null: unknown
   boost::intrusive::slist_member_hook<> of_host;  // only the host uses it
@@ -142,6 +146,18 @@ class hold final : public boost::intrusive_ref_counter<hold> {
   bool ended() const noexcept;
 
   // The client's strand, from here on.
+  /// Its leases may have several owners (kind::joins).
+  bool joinable() const noexcept { return keys()->of.joins > milliseconds::zero(); }
+  /// The owner has the hold, or a lease of a joinable one.
+  bool held_by(owner_id who) const noexcept;
+  /// The number of this owner's leases.
+  std::size_t count_of(owner_id who) const noexcept;
+  /// Visits the owner of the hold, or of each lease of a joinable one.
+  template <class Visitor>
+  void each_owner(Visitor visit) const {
+    if (!joinable() || leases_.empty()) return visit(owner);
+    for (const auto* lease : leases_.all()) visit(owner_of(*lease));
+  }
   /// The hold has not ended. If its validity has run out, this call ends it.
   bool live();
   /// The reason of a loss; not_held after a release.
@@ -272,6 +288,8 @@ class hold final : public boost::intrusive_ref_counter<hold> {
   std::shared_ptr<lease_record> make_lease(owner_id by, const terms& asked, time_point now);
   void remove(const lease_record& lease) noexcept;
   void tell_wishes() noexcept;
+  void tell_owner(owner_id by);
+  static owner_id owner_of(const lease_record& lease) noexcept;
   void tell_count() noexcept;
   bool confirm(time_point sent, milliseconds ttl, primary_set at);
   topology::handler when_replicated(topology::handler then);

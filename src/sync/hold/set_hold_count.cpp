@@ -51,7 +51,7 @@ void on_answer(const engine_parts& parts, claim& claim, const sent_count& sent, 
 
 void set_hold_count(const engine_parts& parts, claim& claim, in_question question) {
   auto* const hold = keeper_of(claim);
-  if (!hold || parts.closed()) return;
+  if (!hold || parts.closed() || !claim.keys->of.set_hold_count.make) return;
   auto& count = claim.counted;
   // One count at a time: two could arrive in the wrong order, and the older one would stay.
   if (count.under_way) {

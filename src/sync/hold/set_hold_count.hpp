@@ -14,7 +14,8 @@ enum class in_question { count, claim };
 /// - one count is under way at a time, and the next one is the latest;
 /// - nothing is sent if the server has the count already, unless the claim itself is in question;
 /// - a count that is refused or not answered changes nothing, and the next count corrects it;
-/// - without a holder, or after the last unlock, no count is sent and no answer counts.
+/// - without a holder, or after the last unlock, no count is sent and no answer counts;
+/// - of a kind without counts nothing is sent.
 ///
 /// Decision: a nested call waits for nothing. The hold knows until when it is valid, and a nested lock() could learn
 /// nothing else from Redis. So hold::covers() decides, and the hold gives a lease at once. Redis gets the count

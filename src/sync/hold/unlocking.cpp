@@ -61,6 +61,7 @@ void unlocking::give_up(lease_record& lease, done_handler&& done) {
   hold_.remove(lease);
   const bool was_last = hold_.leases_.empty();
   if (was_last) {
+    hold_.owner = lease.owner;
     // The lease kept the hold alive. The release needs it, and the host knows it by its address alone.
     if (hold_.host_) hold_.keep_itself();
     // A renewal behind the release would find nothing, and report a loss that is none.
@@ -82,7 +83,9 @@ void unlocking::give_up(lease_record& lease, done_handler&& done) {
   if (!was_last) {
     // Redis has the count for others to look at. The owner does not wait for it: its hold goes on either way.
     hold_.tell_count();
-    return done(std::nullopt);
+    done(std::nullopt);
+    if (hold_.joinable()) hold_.host_->left(lease.owner);
+    return;
   }
   try {
     unlock_last(ttl, replicas, has_caller, std::move(done));

@@ -67,12 +67,12 @@ void acquisition::leave_place() {
 
 void acquisition::report(const lock_answer& answer, hold_event&& event) const {
   event.content.ttl = request.asked.ttl;
+  event.content.owner = request.owner;
   // A grant's event has the time of the grant. It may be older than now, and the two must fit.
   if (answer.value) {
     event.content.waited = event.at - since_;
   } else {
     event.content.waited = env_.now() - since_;
-    event.content.owner = request.owner;
     if (answer.failed) {
       event.content.reason = answer.failed->code;
       event.content.detail = answer.failed->detail;

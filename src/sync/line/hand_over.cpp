@@ -61,8 +61,9 @@ const acquisition* hand_over::successor(const hold& ended, const hold_host::hand
   const auto* const next = may_pass ? line->successor() : nullptr;
   if (!next) return nullptr;
   const claim_left left{ended.valid_until(), ended.on->may_live(now, drift), offer.replicas};
+  const bool passes = ended.keys()->of.passes && next->keys->of.passes;
   const bool fits =
-      next->request.amount == ended.field().amount() && may_take_over(next->request.asked, left, now, drift);
+      passes && next->request.amount == ended.field().amount() && may_take_over(next->request.asked, left, now, drift);
   // A block has an end, and a lost counter gives a block of one token. Without a token the next grant must come from
   // Redis.
   return fits && (!next->keys->of.fenced() || ended.next_token().token) ? next : nullptr;

@@ -88,6 +88,7 @@ constexpr nanoseconds least_backoff_delay = milliseconds(20), longest_backoff_de
 //   [7] Only the departure of the first ends its attempt. Inside a decision the answer is always "next".
 //   [8] wait: the line stays parked or blocked for the next first waiter. park: that one has another deadline, and so
 //       another end of the cool-down. The departure of the last waiter is followed by linger or rest.
+//       next: the new first waiter reads where the other one would write, or the reverse.
 //
 //   flag              idle      trying    parked    blocked   moved by
 //   woken_            old       yes       old       old       set by woken(), cleared by send()
@@ -255,7 +256,8 @@ line_action line_rules::timed_out(const line_waiter& waiter, const line_conditio
   return {.then = act::silent};
 }
 
-// A line that is parked or blocked stays so for its new first waiter: the reason of the wait is the same.
+// A line that is parked or blocked stays so for its new first waiter: the reason of the wait is the same. Only a reader
+// does not wait for what a writer has waited for.
 line_action line_rules::left(const line_waiter& waiter, bool was_first, bool served, primary_set granted_at,
                              const line_conditions& at) {
   HOLDFAST_ASSERT(!lingers_);
@@ -268,6 +270,7 @@ line_action line_rules::left(const line_waiter& waiter, bool was_first, bool ser
     return next(at, action);
   }
   if (!was_first) return action;
+  if (step_ == step::parked && at.first->row.bars != waiter.row.bars) step_ = step::idle;
   if (step_ == step::idle) return next(at, action);
   if (step_ == step::parked && cooling_down_) return park(at.now + cool_down_left(at), step::parked, action);
   return action;

@@ -61,16 +61,30 @@ void reentry::run() {
   }
 }
 
+// A kind without counts is asked by a renewal: it confirms the field as well.
+call reentry::question() {
+  const auto& keys = *of_->keys();
+  const auto ttl = of_->ttl_to_send(waiter_->request.asked.ttl);
+  // The count is absolute, see kind.hpp.
+  sent_count_ = static_cast<unsigned>(of_->count()) + 1;
+  if (keys.of.set_hold_count.make) return keys.of.set_hold_count.make(keys, ttl, of_->field(), sent_count_);
+  return keys.of.renew.make_one(keys, ttl, of_->field());
+}
+
+answer<bool> reentry::answer_in(const outcome& outcome) const {
+  const auto& row = of_->keys()->of;
+  if (row.set_hold_count.read) return row.set_hold_count.read(outcome);
+  auto renewed = row.renew.read(outcome, 1);
+  return {std::move(renewed.failed), !renewed.failed && renewed.value[0] == renewal_answer::confirmed};
+}
+
 void reentry::send() {
   const auto ttl = waiter_->request.asked.ttl;
   const bool once = waiter_->asks_once();
   // The command's timeout is the rest of the caller's time.
   if (once) waiter_->stop_alarm();
   const auto timeout = once ? waiter_->time_left() : command_budget(env_.settings, ttl);
-  const auto& keys = *of_->keys();
-  // The count is absolute, see kind.hpp.
-  sent_count_ = static_cast<unsigned>(of_->count()) + 1;
-  script_command::send(env_, keys.of.set_hold_count.make(keys, of_->ttl_to_send(ttl), of_->field(), sent_count_),
+  script_command::send(env_, question(),
                        {.timeout = timeout,
                         .rank = once ? urgency::refusable : urgency::awaited,
                         .waits_for_reply = !once,
@@ -88,7 +102,7 @@ std::optional<nanoseconds> reentry::time_left_for_copies() const {
 }
 
 void reentry::on_answer(const outcome& outcome) {
-  const auto reply = of_->keys()->of.set_hold_count.read(outcome);
+  const auto reply = answer_in(outcome);
   if (reply.failed && reply.failed->code == errc::corrupt_lock) {
     if (waiter_) finish({reply.failed});
     of_->lose(errc::corrupt_lock);
@@ -198,7 +212,7 @@ void reentry::hold_ended() {
 // a new call.
 void reentry::nothing_to_enter() {
   if (of_->client_closed()) return finish({failure{errc::shutting_down, {}}});
-  if (of_->count() == 0) return line_.queue(leave_hold());
+  if (of_->count_of(waiter_->request.owner) == 0) return line_.queue(leave_hold());
   failure why{of_->end_reason(), {}};
   if_memory([&] { why.detail = "the hold that it would re-enter is lost: " + of_->end_detail(); });
   finish({std::move(why)});

@@ -40,6 +40,8 @@ class reentry final : public script_command, private acquisition_place, private 
   template <class Act>
   void or_without_memory(Act act);
   void run();
+  call question();
+  answer<bool> answer_in(const outcome& outcome) const;
   void send();
   void wait_for_replicas(unsigned wanted, const outcome& outcome);
   void on_replicas(const std::optional<failure>& too_few, time_point sent);
@@ -56,7 +58,7 @@ class reentry final : public script_command, private acquisition_place, private 
   std::shared_ptr<acquisition> waiter_;  // null after its answer, or if it waits elsewhere
   timer pause_;
   failure last_failure_;
-  unsigned sent_count_ = 0;  // the last count that was sent
+  unsigned sent_count_ = 0;  // the last count that was sent, if the kind has counts
 };
 
 }  // namespace holdfast::detail

@@ -69,6 +69,8 @@ struct hold_fixture : detail::hold_host {
 
  private:
   void ended(detail::hold&) override {}
+  void came(owner_id) override {}
+  void left(owner_id) override {}
   void forget(detail::hold&) override {}
   void release_begins() override {}
   void release_ends(const release_end&) override {}
