@@ -6,6 +6,7 @@
 #include <new>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -34,6 +35,7 @@ namespace holdfast::detail {
 ///   bars       name: other callers of this client wait for its hold    yes                       yes
 ///   passes     turns: the next waiter gets its claim                   yes                       yes
 ///   joins      name: callers of any owner get leases of its hold       no                        no
+///   queue      line, release: a place of the client in Redis           no                        no
 ///   tokens     re-entry, last_token(), acquire for its successors      fenced: 1, in turns 1000  no
 ///   voted      client: one server or several; line: short attempts,    no; red_lock: yes         no; red_lock: yes
 ///              and votes of a minority given back; a lost hold: the
@@ -84,7 +86,7 @@ struct kind {
     milliseconds first, longest;
   } polls;
 
-  /// The longest pause between two attempts of a waiter that keeps newcomers out (see acquire_party).
+  /// The longest pause between two attempts of a waiter that keeps newcomers out (see acquire_party, queue).
   milliseconds looks;
 
   // Steps
@@ -121,6 +123,17 @@ struct kind {
     bool operator==(const renewal_step&) const = default;
   } renew;
   step<release_answer, const owner_field&> release;
+  /// Of a kind whose waiting clients stand in a queue in Redis (queue_place.hpp): an acquire that asks for a place
+  /// there, and a release that gives a place up or takes one again. Their answers are those of `acquire` and `release`.
+  /// A client that has a place listens on two channels besides: `called` calls it by name, and `counted` has no
+  /// messages. Null: the kind has no queue.
+  struct queue_steps {
+    call (*acquire)(const lock_keys&, milliseconds, const owner_field&, standing);
+    call (*release)(const lock_keys&, const owner_field&, const departure&);
+    std::string (*called)(const lock_keys&, const uuid&);
+    std::string (*counted)(const lock_keys&);
+    explicit operator bool() const noexcept { return acquire; }
+  } queue;
   /// How many holds were broken.
   step<unsigned> force_release;
   /// Of a semaphore: sets the number of permits. Null: another kind.

@@ -322,6 +322,8 @@ nanoseconds name::found_busy(const acquire_answer& busy) {
 void name::end_turn(const release_end& end) {
   // Subscribers elsewhere wait for this name, even if nobody waits here.
   if (end.heard_by > 0 && !host_.parts.closed()) share();
+  // The queue has the order of the clients, so none of them leaves the lock to others.
+  if (keys_->of.queue) return;
   hand_over_.release_ends(env().time, end.heard_by, line_.get(), when_cool());
 }
 
@@ -347,9 +349,15 @@ void name::release_ends(const release_end& end) {
   if_memory([&] {
     if (end.ends_turn) end_turn(end);
   });
-  if (end.may_be_free) wake();
+  if (end.may_be_free && line_) act(line_->rules.released(end.heard_by, conditions()));
   if (!held_here() && !hand_over_.cools_down()) end_lingering();
   if (--releasing_ == 0) hand_over_.all_released();
+}
+
+departure name::departs(const lock_keys& keys, bool of_hold) {
+  if (!line_) return {.leave = true};
+  const auto at = conditions();
+  return line_->rules.departs(keys.of, of_hold, at.first);
 }
 
 void name::leave_visit() noexcept {

@@ -188,7 +188,12 @@ class name final : public line_place,
   bool pass_on(hold& before, const handoff_offer& offer) override;
   // release_host
   void release_begins() override { ++releasing_; }
+  departure departs(const lock_keys& keys, bool of_hold) override;
   void release_ends(const release_end& end) override;
+
+  /// Calls of this client by name, in the queue of the lock.
+  class calls_by_name;
+  void on_call(std::string_view payload);
 
   environment& env() const noexcept { return host_.parts.env; }
   void leave_visit() noexcept;
@@ -199,7 +204,7 @@ class name final : public line_place,
   void on_attempt(acquisition& waiter, const attempt& attempt);
   void count_incentive(const acquisition& waiter, const attempt& attempt);
   void on_replicas(acquisition& waiter, const attempt& attempt, const std::optional<failure>& too_few);
-  void heard(bool by_ourselves);
+  void heard(bool by_ourselves, queue_place::message what = {});
   void on_given_back();
   void doubt_hold_here();
   void end_lingering();
@@ -215,6 +220,7 @@ class name final : public line_place,
   template <class Step>
   void or_not_done(Step step);
   void follow(const line_action& action);
+  subscription listen();
   void send_attempt(acquisition& waiter);
   std::span<const owner_field> gather_party(acquisition& first);
   struct served_waiter {

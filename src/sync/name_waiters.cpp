@@ -16,9 +16,11 @@
 namespace holdfast::detail {
 namespace {
 
-/// A script that publishes on both channels sends the number on the sharded one with a zero before it. Redisson reads
-/// the same number.
-bool is_copy_on_sharded_channel(std::string_view payload) { return payload.size() > 1 && payload.front() == '0'; }
+/// A script that publishes on both channels puts a zero before the message on the sharded one. Redisson reads the same
+/// number.
+bool is_copy(const lock_keys& keys, std::string_view payload) {
+  return keys.word == publish_word::both && payload.size() > 1 && payload.front() == '0';
+}
 
 /// Null: contention.
 lock_answer answer_of(const failure* why) {
@@ -28,6 +30,27 @@ lock_answer answer_of(const failure* why) {
 }  // namespace
 
 // ---- events
+
+/// The subscriptions of a client in the queue of a lock. A client on the channel of the lock that is not counted would
+/// be taken for one of another library. So the channels are joined in this order, and left in the reverse one.
+class name::calls_by_name final : subscriber {
+ public:
+  calls_by_name(name& of, topology& servers, const lock_keys& keys, const uuid& client, std::string_view channel)
+      : of_(of), counted_(servers.subscribe(keys.of.queue.counted(keys), *this)),
+        called_(servers.subscribe(keys.of.queue.called(keys, client), *this)),
+        messages_(servers.subscribe(channel, of)) {}
+
+ private:
+  // The acknowledgement of the last channel is that of all.
+  void on_subscribed() override {}
+  void on_message(std::string_view payload) override { of_.on_call(payload); }
+  void on_subscribe_failed(error_code error, const std::string& detail) override {
+    of_.on_subscribe_failed(error, detail);
+  }
+
+  name& of_;
+  const subscription counted_, called_, messages_;
+};
 
 // The caller of join() learns of the lack of memory by the exception, and has nothing that it could cancel.
 void name::join(std::shared_ptr<acquisition> caller) {
@@ -211,19 +234,27 @@ void name::on_subscribed() {
 // A client that publishes on both channels listens on both. The copy would wake it a second time, and count as the turn
 // of another client.
 void name::on_message(std::string_view payload) {
-  if (keys_->word == publish_word::both && is_copy_on_sharded_channel(payload)) return;
-  heard(hand_over_.hears_itself(env().time));
+  if (is_copy(*keys_, payload)) return;
+  const bool written = !payload.empty() && payload.back() == '1';
+  heard(hand_over_.hears_itself(env().time),
+        written ? queue_place::message::write_ended : queue_place::message::read_ended);
+}
+
+void name::on_call(std::string_view payload) {
+  if (is_copy(*keys_, payload)) return;
+  const visit here(*this);
+  act(line_->rules.called(conditions()));
 }
 
 // The sender is most often a caller that gave an attempt back. No turn of another client has ended.
 void name::on_rumour(std::string_view) { heard(false); }
 
-void name::heard(bool by_ourselves) {
+void name::heard(bool by_ourselves, queue_place::message what) {
   const visit here(*this);
   const bool held = barring_hold() != nullptr;
-  act(line_->rules.heard(conditions()));
+  act(line_->rules.heard(conditions(), what));
   // Most often the own notification. Any other message may be a force-unlock of the lock that this client holds.
-  if (held && !by_ourselves) doubt_hold_here();
+  if (held && !by_ourselves && !keys_->of.queue) doubt_hold_here();
 }
 
 void name::on_subscribe_failed(error_code error, const std::string& detail) {
@@ -247,7 +278,8 @@ void name::wake() noexcept {
 // Decision: a message about a lock that is held here puts the hold in doubt. It is confirmed 20 ms later, if it still
 // exists. The message may be the own release, or a force-unlock. To ask at once would cost a command for each
 // hand-over. After 20 ms most holds are over, and the message of their own release has cost nothing. Of a kind that
-// does not bar, each message is most often about another hold: a force-unlock shows at the next renewal.
+// does not bar, or has a queue, each message is most often about another hold. A force-unlock then shows at the next
+// renewal.
 void name::doubt_hold_here() {
   if (auto* const held = live_hold()) held->doubt(milliseconds(20));
 }
@@ -281,7 +313,7 @@ line_conditions name::conditions() {
   line_conditions at{.now = env().now(),
                      .first = {},
                      .held_here = barring_hold() != nullptr,
-                     .cool_down_until = hand_over_.cool_down_until(),
+                     .cool_down_until = keys_->of.queue ? time_point() : hand_over_.cool_down_until(),
                      .may_linger = may_linger()};
   if (line_->empty()) return at;
   auto& first = line_->first();
@@ -365,12 +397,19 @@ void name::or_not_done(Step step) {
 void name::follow(const line_action& action) {
   auto& line = *line_;
   if (line.rules.listening() != static_cast<bool>(line.messages))
-    line.messages = line.rules.listening() ? env().servers.subscribe(first_asks().channel(*keys_), *this) : nullptr;
+    line.messages = line.rules.listening() ? listen() : nullptr;
   if (action.outage)
     env().report({.kind = event_kind::outage,
                   .name = keys_->name,
                   .reason = action.failed->code,
                   .detail = action.failed->detail});
+}
+
+subscription name::listen() {
+  auto& servers = env().servers;
+  const auto channel = first_asks().channel(*keys_);
+  if (!keys_->of.queue) return servers.subscribe(channel, *this);
+  return std::make_shared<calls_by_name>(*this, servers, *keys_, *host_.fields.client(), channel);
 }
 
 void name::send_attempt(acquisition& waiter) {
@@ -486,7 +525,10 @@ lock_answer name::answer_of_silence(const acquisition& waiter) const try {
 std::shared_ptr<acquisition> name::take_out(acquisition& waiter, bool served) {
   const bool was_first = line_->is_first(waiter);
   auto leaver = line_->take_out(waiter);
-  auto may_hold = first_asks().may_have_granted(waiter.seat.tries);
+  auto& tries = waiter.seat.tries;
+  auto may_hold = first_asks().may_have_granted(tries);
+  // The place in the queue is given up by the release of a field, also of a waiter that found the place there.
+  if (was_first && tries.field.empty() && line_->rules.stands()) tries.field = host_.fields.next();
   // A command that was never written needs no release.
   if (was_first && line_->rules.trying()) {
     const auto written = waiter.withdraw_attempt();

@@ -137,6 +137,7 @@ constexpr kind hash_lock(std::int64_t tokens) {
           .set_hold_count = {set_hold_count, read_outcome<read_flag>},
           .renew = {script_steps::renew<lua::renew>, script_steps::renew_one<lua::renew>, read_outcome<read_renew>},
           .release = {script_steps::release<lua::release>, read_outcome<read_release>},
+          .queue = {},
           .force_release = {script_steps::force_release<lua::force_release>, read_outcome<read_force_release>},
           .set_permits = {},
           .exists = {operands::exists, read_outcome<read_flag>},

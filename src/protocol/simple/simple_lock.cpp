@@ -67,6 +67,7 @@ constexpr kind row{
     .renew = {script_steps::renew<lua::simple_renew>, script_steps::renew_one<lua::simple_renew>,
               read_outcome<read_renew>},
     .release = {script_steps::release<lua::simple_release>, read_outcome<read_release>},
+    .queue = {},
     .force_release = {script_steps::force_release<lua::simple_force_release>, read_outcome<read_force_release>},
     .set_permits = {},
     .exists = {operands::exists, read_outcome<read_flag>},

@@ -26,6 +26,7 @@ class first_asks_alone final : public discipline {
   call attempt_of(const lock_keys& keys, const lock_request& request, const attempts& tries,
                   std::span<const owner_field> party) const override {
     if (keys.of.acquire_party.make) return keys.of.acquire_party.make(keys, request.asked.ttl, party, tries.stands);
+    if (keys.of.queue) return keys.of.queue.acquire(keys, request.asked.ttl, party.front(), tries.place);
     return step_of(keys.of, tries).make(keys, request.asked.ttl, party.front());
   }
   answer<acquire_answer> read(const kind& row, const attempts& tries, const redis::outcome& outcome,

@@ -63,7 +63,9 @@ constexpr nanoseconds least_backoff_delay = milliseconds(20), longest_backoff_de
 //   event             new   lingers  over  tries           parks             blocked             pauses
 //   joined            next  next     next  x               x                 rest                x
 //   woken             wait  wait     wait  wait [1]        wait, next [2]    wait                wait
-//   heard             as woken; while this client holds: wait
+//   heard             as woken; while this client holds: wait [9]
+//   called            as heard
+//   released          as woken [9]
 //   subscribed        x     wait     x     wait [1]        wait, next [2]    wait                wait
 //   unsubscribed      x     wait     x     done            done              wait, done [3]      done
 //   alarm             x     rest     x     x               next              x                   next
@@ -89,6 +91,7 @@ constexpr nanoseconds least_backoff_delay = milliseconds(20), longest_backoff_de
 //   [8] wait: the line stays parked or blocked for the next first waiter. park: that one has another deadline, and so
 //       another end of the cool-down. The departure of the last waiter is followed by linger or rest.
 //       next: the new first waiter reads where the other one would write, or the reverse.
+//   [9] Of a kind with a queue: wait, or park for the pause in which readers come, if queue_place says so.
 //
 //   flag              idle      trying    parked    blocked   moved by
 //   woken_            old       yes       old       old       set by woken(), cleared by send()
@@ -104,6 +107,8 @@ constexpr nanoseconds least_backoff_delay = milliseconds(20), longest_backoff_de
 //   listens_          as listening_; without it the flag is old    set by subscribed()
 //   tries.granted     -         yes       no        no        from a grant until replicas have it, or the field is
 //                                                             given back
+//   place_            no        yes       yes       yes       stands from the first attempt that asks for a place,
+//                                                             until a grant or the release that gives it up
 //   tries.stands      -         yes       yes       old       from the first attempt of a waiter that wants several,
 //                                                             until the field is given back
 //   backoff_delay     yes       yes       yes       yes       above 0: doubled by a second unanswered attempt, cleared
@@ -152,9 +157,38 @@ line_action line_rules::woken(incentive why, const line_conditions& at) {
 }
 
 // A message about a lock that this client holds is most often its own notification: the name doubts its hold.
-line_action line_rules::heard(const line_conditions& at) {
+line_action line_rules::heard(const line_conditions& at, queue_place::message what) {
   if (at.first) at.first->tries.splits = 0;
+  if (at.held_here) return {};
+  if (!at.first || !at.first->row.queue) return woken(incentive::news, at);
+  return heed(place_.heard(what, at.first->row.bars), at);
+}
+
+// A reader may be the first by now. The turn of the client then ends by itself.
+line_action line_rules::called(const line_conditions& at) {
+  if (!at.first || !at.first->row.bars) return {};
+  place_.called();
   return at.held_here ? line_action() : woken(incentive::news, at);
+}
+
+line_action line_rules::released(std::uint64_t others, const line_conditions& at) {
+  if (!at.first || !at.first->row.queue) return woken(incentive::news, at);
+  return heed(place_.released(others), at);
+}
+
+line_action line_rules::heed(queue_place::heed when, const line_conditions& at) {
+  if (when == queue_place::heed::now) return woken(incentive::news, at);
+  if (when == queue_place::heed::never || step_ != step::parked || delayed_) return {};
+  const auto until = at.now + place_.pause(random_);
+  return until < *alarm_ ? park(until, step::parked) : line_action();
+}
+
+departure line_rules::departs(const kind& like, bool of_hold, const std::optional<line_waiter>& first) noexcept {
+  const bool goes_on = first && &first->row == &like;
+  // A reader that waits is let in by the release of a write. A writer that does not listen cannot be called.
+  const bool again = of_hold && goes_on && like.bars && listens() && !first->request.asks_once();
+  if (again) place_.stands_again();
+  return {.leave = !goes_on, .again = again, .reserve = place_.reserve()};
 }
 
 // A release may have been published between the busy answer and this acknowledgement, so one more attempt must follow.
@@ -199,6 +233,7 @@ line_action line_rules::answered(const attempt& answer, const line_conditions& a
   auto& waiter = *at.first;
   const auto& reply = answer.reply;
   if (answer.answered) known_.backoff_delay = {};
+  if (answer.answered && waiter.row.queue) place_.took(at.now - answer.sent);
   // A minority of primaries may have granted it. Those grants keep every other caller from a majority.
   const bool in_part = waiter.row.voted && (reply.failed || reply.value.type != acquire_answer::kind::acquired);
   auto before = in_part ? give_back(waiter.tries, answer.may_have_run) : line_action();
@@ -262,6 +297,11 @@ line_action line_rules::left(const line_waiter& waiter, bool was_first, bool ser
                              const line_conditions& at) {
   HOLDFAST_ASSERT(!lingers_);
   if (was_first && step_ == step::trying) step_ = step::idle;
+  // The place stays for a next waiter of the same kind.
+  if (was_first && place_.stands() && !(at.first && &at.first->row == &waiter.row)) {
+    place_.leaves();
+    granted_at = everywhere;
+  }
   line_action action;
   if (granted_at != nowhere && !waiter.tries.field.empty()) action = give_back(waiter.tries, granted_at);
   if (!at.first) {
@@ -345,6 +385,7 @@ line_action line_rules::send(const line_conditions& at, line_action before) {
   tries.first_try = never_asked && at.first->row.first_acquire.make;
   // A try_lock() closes no door. The door of an earlier attempt may still be closed.
   tries.stands |= !request.asks_once() && request.amount > 1 && at.first->row.acquire_party.make;
+  if (at.first->row.queue) tries.place = place_.sends(!request.asks_once() && listens());
   before.then = act::send;
   return before;
 }
@@ -364,6 +405,7 @@ line_action line_rules::taken(const attempt& answer, const line_conditions& at) 
   known_.wake_ups.granted();
   known_.polled = {};
   known_.granted_in_part = nowhere;
+  place_.granted();
   // The grant may find no memory for its hold. Then the field is given back, as after an unanswered attempt.
   tries.unanswered = 1;
   return {.then = act::grant};
@@ -398,13 +440,15 @@ line_action line_rules::busy(const attempt& answer, const line_conditions& at, l
     return park(at.now + pause, step::blocked, before);
   }
   if (!reply.split) waiter.tries.splits = 0;
+  if (waiter.row.queue) place_.busy(reply.rank);
   // A message during the attempt may be about the release of the holder that the answer names.
   const bool again = listening_ && woken_;
   // Messages before the acknowledgement are missed, so subscribed() sends again.
   listen();
-  const auto ttl_left = reply.holder_ttl ? nanoseconds(*reply.holder_ttl) : nanoseconds::max();
+  const nanoseconds holder_ttl = reply.reserved ? place_.reserve() : reply.holder_ttl.value_or(milliseconds::zero());
+  const auto ttl_left = reply.holder_ttl ? holder_ttl : nanoseconds::max();
   auto poll = next_poll();
-  if (waiter.tries.stands) poll = std::min(poll, looks_ - random_.up_to(looks_ / 10));
+  if (waiter.tries.stands || place_.stands()) poll = std::min(poll, looks_ - random_.up_to(looks_ / 10));
   // Messages begin such tries, so a flood must not cost more of them than wake-ups.
   if (at.again_after < nanoseconds::max()) {
     poll = std::min(poll, std::max(at.again_after, known_.wake_ups.next() - at.now));

@@ -12,6 +12,7 @@
 #include "base/random.hpp"
 #include "protocol/kind.hpp"
 #include "sync/line/lock_request.hpp"
+#include "sync/line/queue_place.hpp"
 #include "sync/line/wake_budget.hpp"
 
 namespace holdfast::detail {
@@ -78,6 +79,11 @@ struct line_action {
 /// enough. It asks again at least every `looks`, because the door expires. When it leaves, its field is released. The
 /// release opens the door.
 ///
+/// Of a kind with a queue in Redis the first waiter stands there for its client, once the line listens. It asks again
+/// when its client is called, and after the messages and releases that queue_place.hpp names. It also asks at least
+/// every `looks`. The place stays for the next waiter of the same kind. Otherwise the release of the leaving field
+/// gives it up.
+///
 /// Where clients take turns, an empty line lingers: it keeps its subscription until the cool-down ends, at most a
 /// second. The next waiter finds it there. The release's count of subscribers is known to include this client. The
 /// client also notices the turns of other clients.
@@ -97,8 +103,12 @@ class line_rules {
   /// The lock may be free. The first waiter sends now, or once more after the attempt in flight. It sends later if the
   /// wake budget is spent.
   line_action woken(incentive why, const line_conditions& at);
-  /// A message says that the lock was freed.
-  line_action heard(const line_conditions& at);
+  /// A message says that the lock was freed. Of a kind with a queue it says by whom.
+  line_action heard(const line_conditions& at, queue_place::message what = {});
+  /// This client is called: its turn in the queue has come.
+  line_action called(const line_conditions& at);
+  /// A release of this client has its answer: so many others wait, as far as a kind with a queue knows.
+  line_action released(std::uint64_t others, const line_conditions& at);
   line_action subscribed(const line_conditions& at);
   /// The server refuses the subscription.
   line_action unsubscribed(const failure& why, const line_conditions& at);
@@ -120,6 +130,9 @@ class line_rules {
                    const line_conditions& at);
   /// The cool-down is over, and a lingering line ends.
   line_action stop_lingering(const line_conditions& at);
+  /// The wishes of a release, for the place in the queue. `like`: the kind of the released field. `of_hold`: it has
+  /// the lock.
+  departure departs(const kind& like, bool of_hold, const std::optional<line_waiter>& first) noexcept;
   /// The first waiter has the lock by a hand-over. It leaves next.
   void inherited(time_point now) noexcept;
   /// There was no memory for the action. The first waiter is stuck until it leaves.
@@ -138,6 +151,8 @@ class line_rules {
   bool listening() const noexcept { return listening_; }
   /// The server has confirmed the subscription.
   bool listens() const noexcept { return listening_ && listens_; }
+  /// This client stands in the queue, or perhaps does.
+  bool stands() const noexcept { return place_.stands(); }
   /// The primaries that granted the last attempt, which was divided.
   primary_set granted_in_part() const noexcept { return known_.granted_in_part; }
   /// This answer shows that another client has the lock.
@@ -161,6 +176,7 @@ class line_rules {
   line_action acquired(const attempt& answer, const line_conditions& at);
   line_action taken(const attempt& answer, const line_conditions& at);
   line_action busy(const attempt& answer, const line_conditions& at, line_action before);
+  line_action heed(queue_place::heed when, const line_conditions& at);
   line_action fail(const failure& why, const line_conditions& at, line_action before);
   line_action leave(const failure* why, line_action before = {}) const;
   line_action park(time_point until, step step, line_action before = {});
@@ -191,6 +207,7 @@ class line_rules {
   };
 
   knowledge known_;
+  queue_place place_;
   std::size_t giving_back_ = 0;       // releases of fields that were neither answered nor cut off yet
   std::optional<time_point> alarm_;   // of `park`
   std::optional<incentive> delayed_;  // while parked: of the wake-up that waits for its budget

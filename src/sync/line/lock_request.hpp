@@ -57,6 +57,7 @@ struct attempts {
   bool first_try = false;        // the last attempt was the kind's first_acquire
   bool granted = false;          // Redis has granted the field, and replicas must confirm it
   bool stands = false;           // the field has closed a door, and it may still be closed
+  standing place{};              // that the last attempt has asked for
 };
 
 }  // namespace holdfast::detail

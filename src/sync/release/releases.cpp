@@ -93,6 +93,7 @@ class releases::task final : public script_command {
   task(const task& like, std::size_t where, std::shared_ptr<joint> all)
       : task(like.to_, like.of, like.keys, like.field, like.ttl) {
     of_hold = like.of_hold;
+    wishes = like.wishes;
     was_answered = like.was_answered;
     valid = like.valid;
     answer_by = like.answer_by;
@@ -118,6 +119,7 @@ class releases::task final : public script_command {
   std::optional<std::uint64_t> went_to;  // the server of that copy; 0: unknown, or several
   bool repeated = false;
   bool of_hold = false;                   // it releases a hold, not an attempt
+  departure wishes{};                     // of a kind with a queue
   bool was_answered = false;              // another server has answered it before
   std::optional<std::uint64_t> heard_by;  // number of subscribers that got the message; empty: nothing was freed
   std::string last_failure;               // the detail of the last copy
@@ -202,6 +204,7 @@ bool releases::answered_elsewhere(const answered_releases::entry& release) const
 }
 
 void releases::start(std::shared_ptr<task> given, primary_set at, time_point now) {
+  if (given->keys->of.queue) given->wishes = given->of.departs(*given->keys, given->of_hold);
   const auto primaries = env_.servers.primaries();
   // One primary needs no common object: a pair of lock and unlock allocates only the task.
   if (primaries == 1) return begin(std::move(given), now);
@@ -238,6 +241,12 @@ void releases::begin(std::shared_ptr<task> given, time_point now) {
   }
 }
 
+// A repetition has the same wishes: the first copy may have run.
+call releases::command_of(const task& task) {
+  const auto& row = task.keys->of;
+  return row.queue ? row.queue.release(*task.keys, task.field, task.wishes) : row.release.make(*task.keys, task.field);
+}
+
 // The command waits for its reply while its connection goes on answering. Only the end of the connection is a reason to
 // send once more. A second copy behind the first one would run after it anyway.
 void releases::send(task& task, time_point now) {
@@ -245,7 +254,7 @@ void releases::send(task& task, time_point now) {
     tell_unconfirmed(task, task.repeated ? task.last_failure : "Redis did not answer what came before it in time");
   const auto timeout = task.done ? task.answer_by - now : command_budget(env_.settings, task.ttl);
   task.script_command::send(
-      env_.servers.primary(task.at), task.keys->of.release.make(*task.keys, task.field),
+      env_.servers.primary(task.at), command_of(task),
       {.timeout = timeout, .rank = urgency::obligation, .waits_for_reply = true, .tell_late = true});
 }
 

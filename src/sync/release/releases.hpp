@@ -27,6 +27,9 @@ class release_host {
     std::uint64_t heard_by = 0;  // number of subscribers that got its message
   };
   virtual void release_begins() = 0;
+  /// The wishes for the client's place in the queue. Asked once for a release, of a kind that has a queue. `of_hold`:
+  /// the field has the lock, as far as the client knows.
+  virtual departure departs(const lock_keys& keys, bool of_hold) = 0;
   /// The host may be gone afterwards.
   virtual void release_ends(const release_end& end) = 0;
 
@@ -109,6 +112,7 @@ class releases {
 
   void start(std::shared_ptr<task>, primary_set at, time_point now);
   void begin(std::shared_ptr<task>, time_point now);
+  static call command_of(const task& task);
   void send(task&, time_point now);
   void on_late(task&, const std::string& detail);
   void answered(task&, const outcome&);

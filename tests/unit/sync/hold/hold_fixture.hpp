@@ -73,6 +73,7 @@ struct hold_fixture : detail::hold_host {
   void left(owner_id) override {}
   void forget(detail::hold&) override {}
   void release_begins() override {}
+  detail::departure departs(const detail::lock_keys&, bool) override { return {}; }
   void release_ends(const release_end&) override {}
   bool pass_on(detail::hold&, const handoff_offer&) override { return false; }
 };

@@ -27,6 +27,7 @@ struct fixture : engine_fixture, detail::release_host {
 
  private:
   void release_begins() override { ++begun; }
+  detail::departure departs(const detail::lock_keys&, bool) override { return {}; }
   void release_ends(const release_end&) override { ++ended; }
 };
 
