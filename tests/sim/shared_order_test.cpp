@@ -552,7 +552,7 @@ class random_walk {
     for (auto& [owner, side] : actor.holds) {
       if (side != 'w' || below(2)) continue;
       const bool live = held_.contains(owner);
-      const auto [first, second] = twice(downgrade("publish", owner));
+      const auto [first, second] = twice(downgrade("publish", owner, soon_over));
       REQUIRE((first == 1) == live);
       if (second) REQUIRE(*second == first.number);
       side = 'r';

@@ -49,8 +49,8 @@ inline arguments write_release(const std::string& word, const std::string& owner
   return eval(detail::lua::write_release, {lock, queue, readers, turn},
               {word, channel, owner + ":write", leave, again, waiters_channel, wake, reserve});
 }
-inline arguments downgrade(const std::string& word, const std::string& owner) {
-  return eval(detail::lua::downgrade, {lock, deadline(owner), readers, turn}, {ms, owner, word, channel, reserve_ms});
+inline arguments downgrade(const std::string& word, const std::string& owner, const std::string& reserve = reserve_ms) {
+  return eval(detail::lua::downgrade, {lock, deadline(owner), readers, turn}, {ms, owner, word, channel, reserve});
 }
 
 /// With names for uuids, and "ttl" or "long" for such a number.
