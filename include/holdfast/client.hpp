@@ -7,6 +7,7 @@
 #include <holdfast/mutex.hpp>
 #include <holdfast/owner.hpp>
 #include <holdfast/red_lock.hpp>
+#include <holdfast/shared_mutex.hpp>
 #include <holdfast/simple_mutex.hpp>
 
 #include <boost/asio/any_io_executor.hpp>
@@ -96,6 +97,10 @@ class HOLDFAST_EXPORT client {
   /// A lock of one string key, shared with clients of other languages.
   holdfast::simple_mutex simple_mutex(std::string_view name) const;
   holdfast::simple_mutex simple_mutex(std::string_view name, holdfast::owner) const;
+
+  /// Many readers or one writer, over all processes.
+  holdfast::shared_mutex shared_mutex(std::string_view name) const;
+  holdfast::shared_mutex shared_mutex(std::string_view name, holdfast::owner) const;
 
   /// At most `permits` at once, over all processes: 1 to 2^31-1, else invalid_argument at first use. The first acquire
   /// of the name sets the number. Only set_permits() changes it later.

@@ -13,6 +13,7 @@
 #include <holdfast/observer.hpp>
 #include <holdfast/owner.hpp>
 #include <holdfast/red_lock.hpp>
+#include <holdfast/shared_mutex.hpp>
 #include <holdfast/simple_mutex.hpp>
 #include <holdfast/version.hpp>
 #include <holdfast/with_lock.hpp>

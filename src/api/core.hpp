@@ -18,9 +18,11 @@
 #include <holdfast/lease.hpp>
 #include <holdfast/multi_lock.hpp>
 #include <holdfast/mutex.hpp>
+#include <holdfast/shared_mutex.hpp>
 
 #include "base/context_end.hpp"
 #include "base/direct_executor.hpp"
+#include "protocol/shared/shared_lock.hpp"
 #include "sync/engine.hpp"
 
 namespace holdfast::detail {
@@ -170,6 +172,10 @@ struct access {
   static const std::optional<holdfast::owner>& given_owner(const mutex& mutex) { return mutex.owner_; }
   static mutex make_mutex(const std::weak_ptr<core>& core, const shared_keys& keys) {
     return {core, keys, std::nullopt};
+  }
+  static shared_mutex make_shared_mutex(const std::shared_ptr<core>& core, std::string_view name,
+                                        std::optional<holdfast::owner> owner) {
+    return {make_mutex<mutex>(core, shared_writer, name, owner), make_mutex<mutex>(core, shared_reader, name, owner)};
   }
   static expirable_semaphore make_semaphore(const std::shared_ptr<core>& core, shared_keys keys) {
     return {core, std::move(keys)};

@@ -6,6 +6,7 @@
 
 #include "base/if_memory.hpp"
 #include "protocol/note/note.hpp"
+#include "protocol/shared/shared_lock.hpp"
 #include "sync/command/send_once.hpp"
 
 namespace holdfast::detail {
@@ -103,6 +104,14 @@ void questions::remaining_ttl(const shared_keys& keys, answer_handler<std::optio
 
 void questions::semaphore(const shared_keys& keys, answer_handler<semaphore_state> done) const {
   ask(keys, keys->of.semaphore.make, keys->of.semaphore.read, std::move(done));
+}
+
+void questions::read_holds(const shared_keys& keys, answer_handler<unsigned> done) const {
+  auto read = [](const outcome& outcome) -> answer<unsigned> {
+    auto state = shared_lock::read_state(outcome);
+    return {std::move(state.failed), state.value.readers};
+  };
+  ask(keys, shared_lock::state, read, std::move(done));
 }
 
 void questions::last_token(const shared_keys& keys, answer_handler<std::optional<std::uint64_t>> done) const {

@@ -23,6 +23,8 @@ class questions {
   void count(const shared_keys& keys, const owner_field& field, answer_handler<unsigned> done) const;
   void holder(const shared_keys& keys, answer_handler<std::optional<lock_holder>> done) const;
   void remaining_ttl(const shared_keys& keys, answer_handler<std::optional<milliseconds>> done) const;
+  /// Of a shared mutex: the number of its read holds.
+  void read_holds(const shared_keys& keys, answer_handler<unsigned> done) const;
   /// Of a semaphore.
   void semaphore(const shared_keys& keys, answer_handler<semaphore_state> done) const;
   void last_token(const shared_keys& keys, answer_handler<std::optional<std::uint64_t>> done) const;
