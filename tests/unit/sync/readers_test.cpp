@@ -101,7 +101,9 @@ TEST_CASE_METHOD(readers, "readers and writers of a client wait in one line, and
 TEST_CASE_METHOD(readers_in_turns, "a writer's claim passes to the next writer, and neither to nor from a reader") {
   const bool first_writes = GENERATE(true, false), next_writes = GENERATE(true, false);
   const auto first = lock("a", first_writes ? to_write() : to_read());
-  const auto next = lock("a", next_writes ? to_write() : to_read({}, {.ttl = 20s}));
+  // A reader that may not join the first one has to wait for a claim, too.
+  const auto terms = first_writes ? lock_options{} : lock_options{.ttl = 20s};
+  const auto next = lock("a", next_writes ? to_write() : to_read({}, terms));
   lets_in();
   REQUIRE(first.granted());
   REQUIRE(next.waits());
