@@ -174,7 +174,7 @@ bool name::let_join(acquisition& caller) {
 
 // A lease that shares a hold ends with it. A lease that is not renewed for good has an end of its own.
 bool name::may_share(const kind& of, const terms& asked) noexcept {
-  return of.joins > milliseconds::zero() && asked.renew && !asked.max_hold;
+  return of.joins > milliseconds::zero() && asked.renew && !asked.limited();
 }
 
 const char* name::refusal_in(const hold& outer, const kind& wanted) noexcept {

@@ -93,9 +93,9 @@ class claim final : public boost::intrusive_ref_counter<claim> {
 
  public:
   /// A message said that the lock was freed, and no later renewal has confirmed the claim. The client's strand.
-  bool in_doubt = false;
+  bool in_doubt : 1 = false;
   /// Callers of this client may join its hold for a while (kind::joins).
-  bool open = false;
+  bool open : 1 = false;
 
   /// Makes a claim in the pool of its client.
   static boost::intrusive_ptr<claim> make(client_state_ptr of, shared_keys keys, const owner_field& field,
