@@ -204,7 +204,9 @@ void engine::set_permits(const shared_keys& keys, std::uint32_t permits, done_ha
 
 void engine::hold_count(const shared_keys& keys, owner_id owner, answer_handler<unsigned> done) {
   // The reference keeps the hold until the answer: its leases may end meanwhile.
-  const hold_ptr hold(registry_.hold_of(*keys, owner));
+  hold_ptr hold(registry_.hold_of(*keys, owner));
+  // Both sides of a shared mutex are one name. A read hold does not count for the writer's side.
+  if (hold && keys->of.bars && !hold->keys()->of.bars) hold.reset();
   if (!hold && !closed()) return done({});
   // Redis decides whether the lock is held. The count is newer here, because it is sent in the background.
   auto answered = [hold, owner, done = std::move(done)](answer<unsigned>&& counted) {

@@ -224,6 +224,11 @@ TEST_CASE_METHOD(readers_world, "the sides are mutexes of one lock") {
   auto r = run(lock.reader().lock());
   CHECK(run(of(second).reader().is_locked()));
   CHECK_FALSE(run(of(second).writer().try_lock()));
+  const owner task;
+  auto mine = run(of(first, task).lock_shared());
+  CHECK(run(lock.reader().held_by(task)));
+  CHECK_FALSE(run(lock.writer().held_by(task)));
+  run(mine.unlock());
   run(r.unlock());
   auto w = run(lock.writer().lock());
   CHECK(run(of(second).writer().is_locked()));
