@@ -487,6 +487,8 @@ void name::grant(acquisition& waiter, const attempt& answer) {
   each_step step;
   step([&] { finish(waiter, {{}, std::move(record)}); });
   for (auto& [caller, lease] : joined) step([&] { tell_entered(open, *caller, std::shared_ptr(lease)); });
+  // A further call of such an owner may wait behind a writer, and that writer for this owner's unlock.
+  for (const auto& each : joined) move_to_hold_of(each.caller->request, open);
   step.rethrow();
 }
 

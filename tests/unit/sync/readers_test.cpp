@@ -357,6 +357,20 @@ TEST_CASE_METHOD(readers, "a count asks for the leases of one owner of a shared 
   CHECK(count == 2);
 }
 
+TEST_CASE_METHOD(readers, "a read hold counts for the reader's side, and a write hold for both") {
+  const owner task;
+  const bool writes = GENERATE(true, false);
+  const auto held = granted(writes ? to_write(task) : to_read(task));
+  const auto count = [&](const detail::kind& side) {
+    std::optional<unsigned> counted;
+    locks->hold_count(keys("a", side), task, [&](detail::answer<unsigned>&& count) { counted = count.value; });
+    if (!counted) answers(replies::string("1"));
+    return counted;
+  };
+  CHECK(count(rows_of_readers().writer) == (writes ? 1U : 0U));
+  CHECK(count(rows_of_readers().reader) == 1U);
+}
+
 // ---- a drain
 
 TEST_CASE_METHOD(readers, "a drain lets each owner of a shared hold finish for itself") {
