@@ -202,7 +202,7 @@ void name::move_to(hold& outer, std::shared_ptr<acquisition> caller) noexcept {
   } catch (const std::bad_alloc&) {
   }
   try {
-    if (caller->open()) caller->answer({redis::without_memory()}, failed_at(*keys_));
+    if (caller->open()) caller->answer({redis::without_memory()}, failed_at(*caller->keys));
   } catch (const std::bad_alloc&) {
   }
 }
@@ -214,10 +214,10 @@ void name::queue(std::shared_ptr<acquisition> caller) {
     if (host_.may_lock) host_.may_lock->waits(caller->request.owner, keys_->name);
     // Nobody but the caller would learn that there was no memory.
     if (!if_memory([&] { enter_line(caller); }) && caller->open())
-      caller->answer({redis::without_memory()}, failed_at(*keys_));
+      caller->answer({redis::without_memory()}, failed_at(*caller->keys));
     return;
   }
-  caller->answer({failure{errc::shutting_down, closed ? "" : drained_without}}, failed_at(*keys_));
+  caller->answer({failure{errc::shutting_down, closed ? "" : drained_without}}, failed_at(*caller->keys));
 }
 
 // ---- the end of a hold
@@ -358,6 +358,10 @@ departure name::departs(const lock_keys& keys, bool of_hold) {
   if (!line_) return {.leave = true};
   const auto at = conditions();
   return line_->rules.departs(keys.of, of_hold, at.first);
+}
+
+bool name::keeps_place(const lock_keys& keys) const {
+  return line_ && !line_->empty() && &line_->first().keys->of == &keys.of;
 }
 
 void name::leave_visit() noexcept {

@@ -173,6 +173,8 @@ class hold final : public boost::intrusive_ref_counter<hold> {
   void forced() noexcept { packed_.forced = true; }
   /// The answer to a renewal: the hold is about to be lost.
   void denied(renewal_answer why) noexcept { packed_.shared = why == renewal_answer::shared; }
+  /// The answer to a renewal. Every answer except a confirmation ends the hold.
+  void heed(renewal_answer answer);
   /// A message says that the lock was freed. The hold is confirmed within `pause`. Until then it is neither passed on
   /// nor re-entered without asking.
   void doubt(nanoseconds pause);
@@ -293,8 +295,6 @@ class hold final : public boost::intrusive_ref_counter<hold> {
   void tell_count() noexcept;
   bool confirm(time_point sent, milliseconds ttl, primary_set at);
   topology::handler when_replicated(topology::handler then);
-  /// Every answer except a confirmation ends the hold.
-  void heed(renewal_answer answer);
   bool unquestioned() const noexcept;
   void end(lease_state as, errc reason, text detail) noexcept;
   void end_by_loss(errc reason);

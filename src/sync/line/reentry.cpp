@@ -71,11 +71,15 @@ call reentry::question() {
   return keys.of.renew.make_one(keys, ttl, of_->field());
 }
 
-answer<bool> reentry::answer_in(const outcome& outcome) const {
+answer<renewal_answer> reentry::answer_in(const outcome& outcome) const {
   const auto& row = of_->keys()->of;
-  if (row.set_hold_count.read) return row.set_hold_count.read(outcome);
+  if (row.set_hold_count.read) {
+    auto counted = row.set_hold_count.read(outcome);
+    return {std::move(counted.failed), counted.value ? renewal_answer::confirmed : renewal_answer::denied};
+  }
   auto renewed = row.renew.read(outcome, 1);
-  return {std::move(renewed.failed), !renewed.failed && renewed.value[0] == renewal_answer::confirmed};
+  if (renewed.failed) return {std::move(renewed.failed)};
+  return {{}, renewed.value[0]};
 }
 
 void reentry::send() {
@@ -110,8 +114,8 @@ void reentry::on_answer(const outcome& outcome) {
   }
   if (reply.failed) return failed(*reply.failed);
   // The validity may have ended while the answer was under way. The server's yes is no proof any more.
-  if (!reply.value || !of_->exclusive()) {
-    of_->lose(errc::lost);
+  if (of_->live()) of_->heed(reply.value);
+  if (!of_->live()) {
     if (waiter_) nothing_to_enter();
     return of_->end_change();
   }

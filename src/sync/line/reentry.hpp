@@ -41,7 +41,7 @@ class reentry final : public script_command, private acquisition_place, private 
   void or_without_memory(Act act);
   void run();
   call question();
-  answer<bool> answer_in(const outcome& outcome) const;
+  answer<renewal_answer> answer_in(const outcome& outcome) const;
   void send();
   void wait_for_replicas(unsigned wanted, const outcome& outcome);
   void on_replicas(const std::optional<failure>& too_few, time_point sent);

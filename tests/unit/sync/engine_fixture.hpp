@@ -50,13 +50,14 @@ struct event_log final : observer {
     std::size_t count;
     milliseconds ttl;
     loss_cause cause;
+    std::string lock_kind;
   };
   std::vector<entry> all;
   std::size_t read = 0;  // by heard()
 
   void on(const event& e) noexcept override {
     all.push_back({e.kind, std::string(e.name), e.reason, e.waited, e.held, e.waiters, std::string(e.detail), e.owner,
-                   std::string(e.id), e.token, e.count, e.ttl, e.cause});
+                   std::string(e.id), e.token, e.count, e.ttl, e.cause, std::string(e.lock_kind)});
   }
 };
 

@@ -201,7 +201,35 @@ TEST_CASE_METHOD(readers, "a nested read that asks for more than its hold has is
     confirms_nothing();
     CHECK(longer.failed_with(errc::lost));
     CHECK(state(reads) == lease_state::lost);
+    CHECK(sent("release") == 0);
   }
+  SECTION("the key is also of another kind, so the field is released") {
+    heard();
+    answers(replies::integers({-1}));
+    CHECK(longer.failed_with(errc::lost));
+    REQUIRE(heard() == "lost acquire_failed");
+    CHECK(events->all.at(events->all.size() - 2).cause == loss_cause::corrupt);
+    CHECK(last_sent() == "release(a; publish, redisson_lock__channel:{a}, #1)");
+  }
+}
+
+TEST_CASE_METHOD(readers, "a nested read that a drain refuses after its hold is lost is an event of the reader") {
+  const owner task;
+  const auto other = granted(to_write());
+  const auto reads = lock("a", to_read(task));
+  unlock(other);
+  frees();
+  lets_in();
+  const auto beside = hold("b");
+  const auto longer = lock("a", to_read(task, {.ttl = 60s, .renew = true}));
+  locks->drain(1h, [] {});
+  unlock(reads);
+  confirms_nothing();
+  REQUIRE(longer.failed_with(errc::shutting_down));
+  const auto refused = std::find_if(events->all.begin(), events->all.end(),
+                                    [](const auto& event) { return event.what == kind::acquire_cancelled; });
+  REQUIRE(refused != events->all.end());
+  CHECK(refused->lock_kind == "reader");
 }
 
 // ---- readers that share a hold
@@ -333,6 +361,36 @@ TEST_CASE_METHOD(readers, "a waiter with an end of its own ends the row of those
   CHECK(third.waits());
   lets_in();
   CHECK(&hold_of(third) != &hold_of(own));
+}
+
+TEST_CASE_METHOD(readers, "a call behind a writer is nested in the hold that its owner has joined with a grant") {
+  const owner bob;
+  const auto writes = granted(to_write());
+  const auto first = lock("a", to_read()), joins = lock("a", to_read(bob));
+  const auto between = lock("a", to_write());
+  const bool again_writes = GENERATE(true, false);
+  const auto again = lock("a", again_writes ? to_write(bob) : to_read(bob));
+  unlock(writes);
+  frees();
+  heard();
+  lets_in();
+  CHECK(between.waits());
+  keeps_out();
+  if (again_writes) {
+    CHECK(again.failed_with(errc::already_held));
+    CHECK(heard() == "acquired reentered acquire_failed");
+    return;
+  }
+  CHECK(last_sent() == "renew(a; 30000, #2)");
+  confirms();
+  CHECK(heard() == "acquired reentered reentered");
+  REQUIRE(again.granted());
+  CHECK(&hold_of(again) == &hold_of(first));
+  unlock(first);
+  unlock(joins);
+  CHECK(sent("release") == 1);
+  unlock(again);
+  CHECK(sent("release") == 2);
 }
 
 TEST_CASE_METHOD(readers, "a hold is renewed while one of its owners wants it, with the longest TTL") {
