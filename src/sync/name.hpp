@@ -189,6 +189,7 @@ class name final : public line_place,
   // release_host
   void release_begins() override { ++releasing_; }
   departure departs(const lock_keys& keys, bool of_hold) override;
+  bool keeps_place(const lock_keys& keys) const override;
   void release_ends(const release_end& end) override;
 
   /// Calls of this client by name, in the queue of the lock.

@@ -241,10 +241,13 @@ void releases::begin(std::shared_ptr<task> given, time_point now) {
   }
 }
 
-// A repetition has the same wishes: the first copy may have run.
+// A repetition has the wishes of the first copy, which may have run. But a waiter that came since keeps the place.
 call releases::command_of(const task& task) {
   const auto& row = task.keys->of;
-  return row.queue ? row.queue.release(*task.keys, task.field, task.wishes) : row.release.make(*task.keys, task.field);
+  if (!row.queue) return row.release.make(*task.keys, task.field);
+  auto wishes = task.wishes;
+  if (task.repeated && task.of.keeps_place(*task.keys)) wishes.leave = false;
+  return row.queue.release(*task.keys, task.field, wishes);
 }
 
 // The command waits for its reply while its connection goes on answering. Only the end of the connection is a reason to

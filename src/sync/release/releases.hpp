@@ -30,6 +30,8 @@ class release_host {
   /// The wishes for the client's place in the queue. Asked once for a release, of a kind that has a queue. `of_hold`:
   /// the field has the lock, as far as the client knows.
   virtual departure departs(const lock_keys& keys, bool of_hold) = 0;
+  /// The client's place in the queue is that of a waiter of this kind. Asked before a release is repeated.
+  virtual bool keeps_place(const lock_keys& keys) const = 0;
   /// The host may be gone afterwards.
   virtual void release_ends(const release_end& end) = 0;
 

@@ -241,6 +241,25 @@ TEST_CASE_METHOD(queue, "the last unlock of a reader reserves the lock for ten r
   waiting.cancel();
 }
 
+TEST_CASE_METHOD(queue, "a repeated release leaves the place to a waiter of its kind that came meanwhile") {
+  const bool reads = GENERATE(true, false);
+  const auto& mine = reads ? to_read : to_write;
+  const auto& others = reads ? to_write : to_read;
+  const std::string wished = reads ? "leave=1 reserve=20" : "leave=1 again=0 reserve=20";
+  const std::string repeated = reads ? "leave=0 reserve=20" : "leave=0 again=0 reserve=20";
+  const auto held = granted(mine);
+  unlock(held);
+  CHECK(wishes() == wished);
+  const auto comes = GENERATE(0, 1, 2);
+  std::optional<lock_call> waiting;
+  if (comes > 0) waiting = lock("a", comes == 1 ? mine : others);
+  const auto again = comes == 1 ? repeated : wished;
+  fails(errc::unconfirmed);
+  advance(1ms);
+  CHECK(script() == (reads ? "read_release" : "write_release"));
+  CHECK(wishes() == again);
+}
+
 TEST_CASE_METHOD(queue, "no client of a queue rests after its turn") {
   settings.turns = true;
   const auto first = granted(to_write);

@@ -74,6 +74,7 @@ struct hold_fixture : detail::hold_host {
   void forget(detail::hold&) override {}
   void release_begins() override {}
   detail::departure departs(const detail::lock_keys&, bool) override { return {}; }
+  bool keeps_place(const detail::lock_keys&) const override { return false; }
   void release_ends(const release_end&) override {}
   bool pass_on(detail::hold&, const handoff_offer&) override { return false; }
 };

@@ -28,6 +28,7 @@ struct fixture : engine_fixture, detail::release_host {
  private:
   void release_begins() override { ++begun; }
   detail::departure departs(const detail::lock_keys&, bool) override { return {}; }
+  bool keeps_place(const detail::lock_keys&) const override { return false; }
   void release_ends(const release_end&) override { ++ended; }
 };
 
