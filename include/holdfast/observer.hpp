@@ -32,7 +32,7 @@ enum class event_kind {
   // Ends of a call of lock(), try_lock() or try_lock_for(). A call that has sent or awaited anything ends in exactly
   // one of these.
   acquired,           ///< a lock was granted and a hold begins. Fields: waited, waiters
-  reentered,          ///< the owner held the lock already and has one lease more; no hold begins. Fields: waited, count
+  reentered,          ///< one lease more of a hold: of its owner, or of a reader that it joins. Fields: waited, count
   not_acquired,       ///< try_lock or try_lock_for gave up on a busy lock. Fields: waited, waiters
   acquire_failed,     ///< an error. Fields: reason, waited
   acquire_cancelled,  ///< the caller cancelled, or the client was closed; not a failure. Fields: reason, waited

@@ -28,14 +28,16 @@ using std::chrono::milliseconds;
 /// that upgrade would wait for each other. A nested read needs an owner. Without one it may wait behind a writer that
 /// waits for the first read.
 ///
-/// Readers of one client share a hold where a grant is at most 5 ms old and met no waiting writer. They send no command
-/// then. Their leases have one id() and are lost together, and only the last unlock() sends a release. A lease with a
-/// TTL that is not renewed, or with max_hold, or with more min_replicas, is of a hold of its own.
+/// Readers of one client share a hold where a grant is at most 5 ms old and met no waiting writer. Readers that waited
+/// right behind the granted one share its hold in any case. Neither sends a command. Their leases have one id() and are
+/// lost together, and only the last unlock() sends a release. A lease with a TTL that is not renewed, or with max_hold,
+/// or with more min_replicas, is of a hold of its own. The lease of a nested call is of its owner's hold.
 ///
 /// Fairness: the calls of one client wait first in, first out. Clients that wait to write stand in a queue in Redis.
-/// While one of them waits, no client begins to read. After each write all clients that wait to read come first, and
-/// then the next writer. Writers of one client pass the lock on for at most 20 ms (config::turns). Clients of Redisson
-/// ignore that: beside them the lock excludes, and has no order.
+/// While one of them waits, Redis lets no newcomer read. Readers that share a hold do not ask Redis. So they may still
+/// begin, until 5 ms after the grant. After each write all clients that wait to read come first, and then the next
+/// writer. Writers of one client pass the lock on for at most 20 ms (config::turns). Clients of Redisson ignore that:
+/// beside them the lock excludes, and has no order.
 ///
 /// Every function may be called from any thread, copies its arguments, and returns a lazy awaitable. It resumes on the
 /// awaiting coroutine's executor, and is cancelled, as a function of mutex. Cancellation leaves no place in a queue.
@@ -51,6 +53,7 @@ class HOLDFAST_EXPORT shared_mutex {
   asio::awaitable<lease> lock(lock_options = {}) const;
 
   /// Returns empty if anybody reads, writes or waits for the lock. As mutex::try_lock(), and already_held as lock().
+  /// After a client that waited was killed, it may return empty for up to 30 s.
   asio::awaitable<std::optional<lease>> try_lock(lock_options = {}) const;
 
   /// Waits at most `wait`; 0: as try_lock; negative: invalid_wait. As mutex::try_lock_for(), and already_held as
@@ -62,8 +65,9 @@ class HOLDFAST_EXPORT shared_mutex {
   /// Source: Redisson's "RReadWriteLock.readLock().lock".
   asio::awaitable<lease> lock_shared(lock_options = {}) const;
 
-  /// Returns empty if another owner writes, if a writer waits, or if another call of this client waits for the lock. As
-  /// mutex::try_lock(); never already_held.
+  /// Returns empty if another owner writes, if a writer waits, or if another call of this client waits for the lock. A
+  /// call that shares a hold does not see a writer of another client that came after the grant. As mutex::try_lock();
+  /// never already_held.
   asio::awaitable<std::optional<lease>> try_lock_shared(lock_options = {}) const;
 
   /// Waits at most `wait`; 0: as try_lock_shared; negative: invalid_wait. As mutex::try_lock_for(); never already_held.

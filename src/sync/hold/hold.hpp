@@ -38,7 +38,7 @@
 // take turns, the last unlock hands it to the next hold, and nothing is sent.
 //
 // Decision: a held lock is five small objects, because a client may hold a million. Name, claim, hold, lease and keys
-// of a lock take 616 bytes together (64 bit, names of up to 15 bytes). So a hold has no base with virtual functions.
+// of a lock take 608 bytes together (64 bit, names of up to 15 bytes). So a hold has no base with virtual functions.
 // Its hooks and its count of references are intrusive. Its small fields are packed at its end. Fields that most holds
 // never need are a pointer until then: a second lease, waiting changes, listeners, the text of a loss. Text that
 // follows from other fields is not kept: a channel follows from the name, an owner field from its number and the uuid.
