@@ -28,6 +28,29 @@ TEST_CASE("a lock that waits for another holder cancelled anywhere leaves nothin
   cancel_everywhere("contended lock", w, make, settle);
 }
 
+TEST_CASE("a waiter for several permits cancelled anywhere leaves no permit and no door") {
+  static constexpr unsigned all = 3;
+  const std::string strangers = "0123456789abcdef";
+  world w;
+  auto make = [&](client& redis) -> step {
+    constexpr auto* now = "local t = redis.call('time') return t[1] * 1000 + math.floor(t[2] / 1000)";
+    const auto ends = w.eye("EVAL", now, 0).integer() + 40;
+    w.eye("SET", "s", all - 1);
+    w.eye("ZADD", "{s}:timeout", ends, strangers);
+    return
+        [&redis]() -> asio::awaitable<void> { auto held = co_await redis.expirable_semaphore("s", all).acquire(all); };
+  };
+  auto settle = [&](client&) {
+    w.eye("PERSIST", "holdfast_turn:{s}");  // so that a door which stays is not opened by its TTL
+    if (w.eye("ZREM", "{s}:timeout", strangers) == 1) w.eye("INCR", "s");
+    w.until([&] { return w.eye("ZCARD", "{s}:timeout") == 0; });
+    CHECK(w.eye("GET", "s").integer() == all);
+    w.until([&] { return w.eye("EXISTS", "holdfast_turn:{s}") == 0; });
+    w.eye("DEL", "s");
+  };
+  cancel_everywhere("acquire of several", w, make, settle);
+}
+
 TEST_CASE("a bounded wait cancelled anywhere leaves nothing") {
   constexpr auto wait = 15ms;
   world w;
