@@ -77,7 +77,7 @@ class HOLDFAST_EXPORT shared_mutex {
   /// mutex::force_unlock().
   asio::awaitable<bool> force_unlock() const;
 
-  /// Who writes, by one read; empty: nobody. As mutex::holder().
+  /// The holder that writes, by one read; empty: nobody writes. As mutex::holder().
   asio::awaitable<std::optional<lock_holder>> holder() const;
 
   /// The number of read holds, by one read; a snapshot. Readers of one client may share a hold, so it is no number of

@@ -71,8 +71,8 @@ struct kind {
   bool bars;
   /// The claim of an ended hold goes on to the next waiter, without a command. Both have to be of such a kind.
   bool passes;
-  /// So long after a grant of this kind, callers of this client get leases of that hold without a command. The leases
-  /// of one hold are of several owners then. Zero: each hold has one owner.
+  /// The time after a grant during which callers of this client get leases of that hold, without a command. Its leases
+  /// are then of several owners. Zero: each hold has one owner.
   milliseconds joins;
   /// The most fencing tokens of one grant: for its hold, and for the later holds of the same claim. 0: no tokens.
   std::int64_t tokens;

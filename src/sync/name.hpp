@@ -205,7 +205,7 @@ class name final : public line_place,
   void on_attempt(acquisition& waiter, const attempt& attempt);
   void count_incentive(const acquisition& waiter, const attempt& attempt);
   void on_replicas(acquisition& waiter, const attempt& attempt, const std::optional<failure>& too_few);
-  void heard(bool by_ourselves, queue_place::message what = {});
+  void heard(bool by_ourselves, queue_place::message message = {});
   void on_given_back();
   void doubt_hold_here();
   void end_lingering();

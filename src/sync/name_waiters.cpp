@@ -249,10 +249,10 @@ void name::on_call(std::string_view payload) {
 // The sender is most often a caller that gave an attempt back. No turn of another client has ended.
 void name::on_rumour(std::string_view) { heard(false); }
 
-void name::heard(bool by_ourselves, queue_place::message what) {
+void name::heard(bool by_ourselves, queue_place::message message) {
   const visit here(*this);
   const bool held = barring_hold() != nullptr;
-  act(line_->rules.heard(conditions(), what));
+  act(line_->rules.heard(conditions(), message));
   // Most often the own notification. Any other message may be a force-unlock of the lock that this client holds.
   if (held && !by_ourselves && !keys_->of.queue) doubt_hold_here();
 }
@@ -492,8 +492,8 @@ void name::grant(acquisition& waiter, const attempt& answer) {
   step.rethrow();
 }
 
-// Whoever waited before this grant comes with it, also where somebody else waits by now: the lock serves all of them
-// together. The first that may not come ends the row, so nobody overtakes it.
+// The grant also serves the waiters behind the first, even if a writer waits by now: the lock serves them together. The
+// first waiter that may not join ends the row, so nobody overtakes it.
 std::vector<name::served_waiter> name::let_join_behind_first(hold& open) {
   std::vector<served_waiter> joined;
   if_memory([&] {

@@ -322,7 +322,7 @@ MUTANTS = [
            "return std::exchange(place_.called, false) ? standing::front : standing::last;",
            "return standing::last;"),
     Mutant("a writer does not wait until the readers have come", "src/sync/line/queue_place.cpp",
-           "return what == message::read_ended ? heed::now : heed::later;",
+           "return news == message::read_ended ? heed::now : heed::later;",
            "return heed::now;"),
     Mutant("a writer that leaves keeps the place of its client", "src/sync/line/line_rules.cpp",
            "if (was_first && place_.stands() && !(",

@@ -87,7 +87,7 @@ struct listening_pair {
   }
 };
 
-/// What Redisson's RReadWriteLock does to the key, by the facts of its wire and in words of our own. KEYS: the lock.
+/// The changes of the key by Redisson's RReadWriteLock, by the facts of its wire. KEYS: the lock.
 namespace peer {
 
 // (lease, owner) -> nil: acquired | PTTL

@@ -119,12 +119,12 @@ time_point hold::renewed_until() const noexcept {
 
 owner_id hold::owner_of(const lease_record& lease) noexcept { return lease.owner; }
 
-bool hold::held_by(owner_id who) const noexcept { return joinable() ? count_of(who) > 0 : owner == who; }
+bool hold::held_by(owner_id by) const noexcept { return joinable() ? count_of(by) > 0 : owner == by; }
 
-std::size_t hold::count_of(owner_id who) const noexcept {
+std::size_t hold::count_of(owner_id by) const noexcept {
   const auto leases = leases_.all();
   return static_cast<std::size_t>(
-      std::count_if(leases.begin(), leases.end(), [&](const lease_record* lease) { return lease->owner == who; }));
+      std::count_if(leases.begin(), leases.end(), [&](const lease_record* lease) { return lease->owner == by; }));
 }
 
 // A hold without a lease counts for the owner of its last one, until it ends or gets another lease.

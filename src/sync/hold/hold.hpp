@@ -149,9 +149,9 @@ class hold final : public boost::intrusive_ref_counter<hold> {
   /// Its leases may have several owners (kind::joins).
   bool joinable() const noexcept { return keys()->of.joins > milliseconds::zero(); }
   /// The owner has the hold, or a lease of a joinable one.
-  bool held_by(owner_id who) const noexcept;
+  bool held_by(owner_id by) const noexcept;
   /// The number of this owner's leases.
-  std::size_t count_of(owner_id who) const noexcept;
+  std::size_t count_of(owner_id by) const noexcept;
   /// Visits the owner of the hold, or of each lease of a joinable one.
   template <class Visitor>
   void each_owner(Visitor visit) const {

@@ -157,11 +157,11 @@ line_action line_rules::woken(incentive why, const line_conditions& at) {
 }
 
 // A message about a lock that this client holds is most often its own notification: the name doubts its hold.
-line_action line_rules::heard(const line_conditions& at, queue_place::message what) {
+line_action line_rules::heard(const line_conditions& at, queue_place::message message) {
   if (at.first) at.first->tries.splits = 0;
   if (at.held_here) return {};
   if (!at.first || !at.first->row.queue) return woken(incentive::news, at);
-  return heed(place_.heard(what, at.first->row.bars), at);
+  return heed(place_.heard(message, at.first->row.bars), at);
 }
 
 // A reader may be the first by now. The turn of the client then ends by itself.

@@ -104,7 +104,7 @@ class line_rules {
   /// wake budget is spent.
   line_action woken(incentive why, const line_conditions& at);
   /// A message says that the lock was freed. Of a kind with a queue it says by whom.
-  line_action heard(const line_conditions& at, queue_place::message what = {});
+  line_action heard(const line_conditions& at, queue_place::message message = {});
   /// This client is called: its turn in the queue has come.
   line_action called(const line_conditions& at);
   /// A release of this client has its answer: so many others wait, as far as a kind with a queue knows.

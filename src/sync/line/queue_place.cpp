@@ -19,10 +19,10 @@ void queue_place::took(duration round_trip) noexcept {
 }
 
 // A reader is let in with all readers that wait, so each message may concern it. A writer behind others is called.
-queue_place::heed queue_place::heard(message what, bool writes) const noexcept {
+queue_place::heed queue_place::heard(message news, bool writes) const noexcept {
   if (!writes || !place_.stands) return heed::now;
   if (place_.rank > 0) return heed::never;
-  return what == message::read_ended ? heed::now : heed::later;
+  return news == message::read_ended ? heed::now : heed::later;
 }
 
 // The release calls the next client of the queue, perhaps this one. Only a write that put the client there again may

@@ -54,7 +54,7 @@ class queue_place {
 
   // When to ask.
   /// A message on the channel of the lock.
-  heed heard(message what, bool writes) const noexcept;
+  heed heard(message news, bool writes) const noexcept;
   /// The client is called to write.
   void called() noexcept { place_.called = true; }
   /// A release of this client has its answer: so many other clients wait.

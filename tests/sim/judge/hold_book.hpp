@@ -17,7 +17,7 @@ using record_ptr = std::shared_ptr<detail::lease_record>;
 
 inline std::string field_of(const detail::hold& hold) { return std::string(std::string_view(hold.field().to_text())); }
 
-/// What the node stores for this hold: its field, or the ids of its permits.
+/// The text that the node stores for this hold: a field, or the ids of permits.
 inline std::vector<std::string> fields_of(const detail::hold& hold) {
   if (!hold.keys()->of.semaphore.make) return {field_of(hold)};
   std::vector<std::string> ids;

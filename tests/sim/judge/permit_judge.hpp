@@ -33,7 +33,7 @@ class permit_judge {
   void look();
 
  private:
-  /// What the node has of a semaphore.
+  /// The state of a semaphore at the node.
   struct state {
     long long left;  // also permits that have ended
     const std::string* door;
