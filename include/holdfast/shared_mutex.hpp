@@ -73,6 +73,21 @@ class HOLDFAST_EXPORT shared_mutex {
   /// Waits at most `wait`; 0: as try_lock_shared; negative: invalid_wait. As mutex::try_lock_for(); never already_held.
   asio::awaitable<std::optional<lease>> try_lock_shared_for(milliseconds wait, lock_options = {}) const;
 
+  /// Turns the write lease `write` into a read lease. No other owner can write in between. Waiting readers are woken.
+  /// From the call on, do not write under it, and leave the object where it is until the caller resumes: then it is
+  /// replaced. The terms of the read lease are those of `write`, and begin anew. lost() of the write lease throws
+  /// not_held. An upgrade does not exist.
+  /// Throws:
+  /// - already_held: its owner has other leases of the write hold
+  /// - not_held: empty, unlocked, or no write lease of this lock and this client
+  /// - lost and closed; unconfirmed: no answer within the command timeout; not_replicated. `write` is lost, and what it
+  ///   had is released in the background
+  /// - unreachable, server_refused, overloaded, or a refusal of the server: nothing was done, and `write` is as it was
+  ///
+  /// Cancelled: operation_aborted. `write` is as it was if nothing was sent yet, else lost as after unconfirmed.
+  /// Source: in Redisson a writer locks the readLock(), and unlocks the writeLock().
+  asio::awaitable<void> downgrade(lease& write) const;
+
   /// Breaks the hold of the writer, or those of all readers, and wakes waiters. Returns true if there was one. As
   /// mutex::force_unlock().
   asio::awaitable<bool> force_unlock() const;

@@ -13,6 +13,12 @@ namespace holdfast {
 using detail::access;
 using detail::engine;
 
+namespace {
+
+asio::awaitable<void> replace(lease& write, asio::awaitable<lease> read) { write = co_await std::move(read); }
+
+}  // namespace
+
 shared_mutex::shared_mutex(mutex writer, mutex reader) : writer_(std::move(writer)), reader_(std::move(reader)) {}
 
 asio::awaitable<lease> shared_mutex::lock(lock_options options) const { return writer_.lock(options); }
@@ -33,6 +39,20 @@ asio::awaitable<std::optional<lease>> shared_mutex::try_lock_shared(lock_options
 
 asio::awaitable<std::optional<lease>> shared_mutex::try_lock_shared_for(milliseconds wait, lock_options options) const {
   return reader_.try_lock_for(wait, options);
+}
+
+asio::awaitable<void> shared_mutex::downgrade(lease& write) const {
+  const auto& record = access::record(write);
+  if (!record) return detail::not_held<void>();
+  auto home = detail::home_of(*record);
+  const auto& here = access::home(reader_);
+  const bool ours = !here.owner_before(home) && !home.owner_before(here);
+  auto begin = [record, reader = ours ? access::keys(reader_) : nullptr](
+                   engine& locks, const std::shared_ptr<detail::caller<lease>>& to, const auto&) {
+    to->concerns(record->of->keys());
+    if (auto place = locks.downgrade(record, reader, detail::lease_to(to))) to->cancels(std::move(place));
+  };
+  return replace(write, detail::on_strand<lease>(std::move(home), std::move(begin)));
 }
 
 asio::awaitable<bool> shared_mutex::force_unlock() const { return writer_.force_unlock(); }

@@ -127,11 +127,14 @@ struct kind {
   /// there, and a release that gives a place up or takes one again. Their answers are those of `acquire` and `release`.
   /// A client that has a place listens on two channels besides: `called` calls it by name, and `counted` has no
   /// messages. Null: the kind has no queue.
+  /// `downgrade`: the hold becomes one of the reader's side. The lock is kept for `reserve` for the clients that are
+  /// asked. True: it is one, also after a second copy. Null: of the reader's side.
   struct queue_steps {
     call (*acquire)(const lock_keys&, milliseconds, const owner_field&, standing);
     call (*release)(const lock_keys&, const owner_field&, const departure&);
     std::string (*called)(const lock_keys&, const uuid&);
     std::string (*counted)(const lock_keys&);
+    step<bool, milliseconds, const owner_field&, milliseconds> downgrade;
     explicit operator bool() const noexcept { return acquire; }
   } queue;
   /// How many holds were broken.

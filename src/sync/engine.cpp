@@ -6,6 +6,7 @@
 #include "base/cancelled.hpp"
 #include "base/if_memory.hpp"
 #include "sync/command/send_once.hpp"
+#include "sync/downgrade.hpp"
 #include "sync/hold/unlocking.hpp"
 #include "sync/several/any_acquisition.hpp"
 
@@ -143,6 +144,27 @@ void engine::renew(const std::shared_ptr<lease_record>& record, milliseconds ttl
 // the hold.
 void engine::fed(const std::shared_ptr<lease_record>& record) {
   watchdog_.confirm_soon(*record->of->on, nanoseconds::zero());
+}
+
+cancellable_ptr engine::downgrade(const std::shared_ptr<lease_record>& write, const shared_keys& reader,
+                                  lock_handler done) {
+  const auto& held = *write->of->keys();
+  const bool of_lock = reader && name::key::of(held) == name::key::of(*reader) && held.of.queue.downgrade.make;
+  std::optional<failure> refused;
+  // The order is that of renew().
+  if (write->released.load(std::memory_order_acquire))
+    refused = failure{errc::not_held, {}};
+  else if (closed())
+    refused = failure{errc::closed, {}};
+  else if (!of_lock)
+    refused = failure{errc::not_held, "the lease is no write lease of this lock"};
+  if (refused) {
+    done({std::move(refused)});
+    return nullptr;
+  }
+  const auto caller = std::make_shared<detail::downgrade>(parts_, registry_, write, reader, std::move(done));
+  caller->begin();
+  return caller;
 }
 
 cancellable_ptr engine::when_ended(const std::shared_ptr<lease_record>& record, lease_record::end_listener listener) {

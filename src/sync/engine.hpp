@@ -53,6 +53,9 @@ class engine final {
   void renew(const std::shared_ptr<lease_record>& record, milliseconds ttl, done_handler done,
              time_point answer_by = time_point::max());
   void fed(const std::shared_ptr<lease_record>& record);
+  /// A write hold of a shared mutex becomes a read hold (downgrade.hpp). `reader`: the lock of the reader's side; null:
+  /// it is of another client.
+  cancellable_ptr downgrade(const std::shared_ptr<lease_record>& write, const shared_keys& reader, lock_handler done);
   /// Calls `listener` once, when the lease ends; at once if it has ended. The code is the reason of a loss, or not_held
   /// after a release. A cancelled listener gets operation_aborted.
   cancellable_ptr when_ended(const std::shared_ptr<lease_record>& record, lease_record::end_listener listener);

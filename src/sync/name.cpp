@@ -220,6 +220,30 @@ void name::queue(std::shared_ptr<acquisition> caller) {
   caller->answer({failure{errc::shutting_down, closed ? "" : drained_without}}, failed_at(*caller->keys));
 }
 
+// The observer hears of two holds that follow each other. The new hold comes first, so that a draining client sees its
+// owner hold all the time.
+std::shared_ptr<lease_record> name::downgraded(lease_record& write, const shared_keys& reader, const outcome& answer,
+                                               time_point now) {
+  const visit here(*this);
+  const auto& parts = host_.parts;
+  auto& before = *write.of;
+  const auto node = parts.env.servers.node_of(keys_->lock);
+  const hold_ptr next(new (*parts.client->blocks)
+                          hold(claim::make(parts.client, reader, before.field(), {&node, 1}, 1), write.owner,
+                               before.bound(), {}, before.passes + 1, now, parts, *this));
+  next->coroutine = before.coroutine;
+  auto lease = begin(next, [&] { return next->grant(write.owner, write.asked, answer.sent, now, answer.yes); });
+  each_step step;
+  step([&] { before.report(event_kind::released); });
+  step([&] { next->report(event_kind::acquired); });
+  hand_over_.lost(*before.on);
+  step([&] { before.replaced(write); });
+  // Readers of this client have asked nobody while it was writing.
+  wake();
+  step.rethrow();
+  return lease;
+}
+
 // ---- the end of a hold
 
 bool name::pass_on(hold& before, const handoff_offer& offer) {

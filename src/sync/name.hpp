@@ -145,6 +145,12 @@ class name final : public line_place,
   /// Redis has granted the lock to this field: makes a hold. Waiters of its owner become re-entries.
   std::shared_ptr<lease_record> hold_for(const lock_request& request, const shared_keys& keys, const owner_field& field,
                                          const attempt& grant, time_point now);
+  /// Redis has made the hold of `write` one of the reader's side: makes that hold, with a lease like `write`, and ends
+  /// the other. The caller has taken the release of `write`.
+  std::shared_ptr<lease_record> downgraded(lease_record& write, const shared_keys& reader, const outcome& answer,
+                                           time_point now);
+  /// How long the lock is kept for the clients that this client asks.
+  milliseconds reserve() const noexcept { return line_ ? line_->rules.reserve() : departure().reserve; }
   /// Releases a field that was granted or may still be, and that no call waits for. `tried`: as in
   /// releases::release_in_background().
   void give_back(const shared_keys& keys, const owner_field& field, milliseconds ttl, function<void()> tried,

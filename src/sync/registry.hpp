@@ -40,6 +40,15 @@ class registry final : public multi_key_host, private name_host {
   void forget(multi_key_request& answered) override;
   owner_field new_field() override { return fields.next(); }
 
+  // For a downgrade.
+  /// As name::reserve().
+  milliseconds reserve(const lock_keys& keys) { return find(keys)->reserve(); }
+  /// As name::downgraded().
+  std::shared_ptr<lease_record> downgraded(lease_record& write, const shared_keys& reader, const outcome& answer,
+                                           time_point now) {
+    return find(*reader)->downgraded(write, reader, answer, now);
+  }
+
   /// The hold of this owner, which may be lost while its leases live. Null: there is none.
   hold* hold_of(const lock_keys& keys, owner_id owner);
   /// The node is connected again, perhaps to another server. That server may lack changes that the old one has

@@ -105,6 +105,22 @@ TEST_CASE("a renewal cancelled anywhere leaves the hold") {
   cancel_everywhere("renew", w, make, settle);
 }
 
+TEST_CASE("a downgrade cancelled anywhere leaves nothing, and a lease that it left held still writes") {
+  world w;
+  std::optional<lease> held;
+  auto make = [&](client& redis) -> step {
+    held.emplace(w.run(redis.shared_mutex("m").lock()));
+    const auto lock = redis.shared_mutex("m");
+    return [&, lock]() -> asio::awaitable<void> { co_await lock.downgrade(*held); };
+  };
+  auto settle = [&](client& redis) {
+    const auto writes = w.run(redis.shared_mutex("m").holder());
+    if (held->held()) CHECK((writes || w.run(redis.shared_mutex("m").read_holds()) == 1));
+    held.reset();
+  };
+  cancel_everywhere("downgrade", w, make, settle);
+}
+
 TEST_CASE("with_lock cancelled anywhere leaves nothing") {
   world w;
   auto make = [](client& redis) -> step {

@@ -272,3 +272,60 @@ TEST_CASE_METHOD(readers_world, "tasks of three clients that read and write neve
   CHECK(reads == 12 * 30 - writes);
   check_nothing_is_left();
 }
+
+// ---- downgrade
+
+TEST_CASE_METHOD(readers_world, "a downgrade lets readers in and keeps writers out, and nobody writes in between") {
+  auto held = run(of(first).lock());
+  started<lease> write(*this, of(second).lock());
+  until([&] { return waiting_writers() == 1; });
+  started<lease> read(*this, of(third).lock_shared());
+  until([&] { return waiting_readers() == 1; });
+  const auto id = held.id();
+  run(of(first).downgrade(held));
+  CHECK(held.held());
+  CHECK(held.id() == id + "/1");
+  until([&] { return read.succeeded(); });
+  CHECK_FALSE(write.answer);
+  CHECK(run(of(first).read_holds()) == 2);
+  CHECK_FALSE(run(of(first).holder()));
+  run(held.unlock());
+  CHECK_FALSE(write.answer);
+  run(read.answer->value().unlock());
+  until([&] { return write.succeeded(); });
+  run(write.answer->value().unlock());
+  check_nothing_is_left();
+}
+
+TEST_CASE_METHOD(readers_world, "a downgraded lease is renewed, and found by its owner") {
+  auto brief = make([](config& c) { c.ttl = 300ms; });
+  const owner task;
+  const auto lock = of(brief, task);
+  auto held = run(lock.lock());
+  run(lock.downgrade(held));
+  pass(500ms);
+  CHECK(held.held());
+  CHECK(run(lock.reader().held_by(task)));
+  CHECK_FALSE(run(lock.writer().held_by(task)));
+  CHECK(code_of(lock.lock()) == errc::already_held);
+  auto again = run(lock.lock_shared());
+  CHECK(again.id() == held.id());
+  run(held.unlock());
+  run(again.unlock());
+  check_nothing_is_left();
+}
+
+TEST_CASE_METHOD(readers_world, "a lease that is no write lease of this lock and this client is not downgraded") {
+  lease none;
+  CHECK(code_of(of(first).downgrade(none)) == errc::not_held);
+  auto held = run(of(first).lock());
+  CHECK(code_of(of(second).downgrade(held)) == errc::not_held);
+  CHECK(code_of(first.shared_mutex("t").downgrade(held)) == errc::not_held);
+  CHECK(held.held());
+  run(of(first).downgrade(held));
+  CHECK(code_of(of(first).downgrade(held)) == errc::not_held);
+  CHECK(held.held());
+  run(held.unlock());
+  CHECK(code_of(of(first).downgrade(held)) == errc::not_held);
+  check_nothing_is_left();
+}

@@ -337,7 +337,14 @@ void check_downgrade(const scene& on) {
   CHECK(on.does({"PTTL", lock}) == "ttl");
   CHECK(on.does({"PTTL", deadline(my1)}) == "ttl");
   CHECK(on.turn_now() == "r");
+  // A second copy counts from its own time, and shortens nothing.
+  for (const auto& key : {lock, deadline(my1)}) on.ask({"PEXPIRE", key, "1000"});
   CHECK(on.does(downgrade("publish", my1)) == "1");
+  for (const auto& key : {lock, deadline(my1)}) CHECK(on.does({"PTTL", key}) == "ttl");
+  for (const auto& key : {lock, deadline(my1)}) on.ask({"PEXPIRE", key, long_ms});
+  CHECK(on.does(downgrade("publish", my1)) == "1");
+  for (const auto& key : {lock, deadline(my1)}) CHECK(on.does({"PTTL", key}) == "long");
+  for (const auto& key : {lock, deadline(my1)}) on.ask({"PEXPIRE", key, ms});
   CHECK(on.does(writes_no_more(my1)) == "(nil)");
   CHECK(on.does(wants_to_read(other1)) == "[1, 1, 0]");
   CHECK(on.does(wants_to_write(waiter1)) == "[0, ttl, 0]");

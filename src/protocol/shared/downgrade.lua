@@ -1,7 +1,7 @@
 -- downgrade(lock, deadline, readers, turn; ttl, owner, word, channel, reserve)
 --   -> 1: the owner reads, or did already | text: it reads, the error of PUBLISH | 0: it does not hold the lock
 -- The field owner:write becomes the reader's field `owner`, and nobody can write in between.
--- The TTL of the lock is raised to ttl if it is shorter. `deadline` gets ttl.
+-- The TTLs of lock and `deadline` are raised to ttl if they are shorter.
 -- All clients that wait to read are asked, as in write_release. Everybody is told 1 on `channel`.
 local ttl, reserve = tonumber(ARGV[1]), tonumber(ARGV[5])
 if not ttl or ttl < 1 or ttl > 86400000 or ttl % 1 ~= 0
@@ -12,13 +12,19 @@ local owner, writer = ARGV[2], ARGV[2] .. ':write'
 -- This write changes nothing. Only a primary may say whose a lock is, and a full server refuses a first write alone.
 redis.call('hdel', KEYS[1], '')
 local mode, reads, writes = unpack(redis.call('hmget', KEYS[1], 'mode', owner, writer))
-if not writes or mode ~= 'write' then
-  return reads and mode == 'read' and 1 or 0
+local done = reads and mode == 'read'
+if not done and not (writes and mode == 'write') then
+  return 0
 end
 if redis.call('pttl', KEYS[1]) < ttl then
   redis.call('pexpire', KEYS[1], ARGV[1])
 end
-redis.call('set', KEYS[2], '1', 'px', ARGV[1])
+if redis.call('pttl', KEYS[2]) < ttl then
+  redis.call('set', KEYS[2], '1', 'px', ARGV[1])
+end
+if done then
+  return 1
+end
 redis.call('hset', KEYS[1], 'mode', 'read', owner, '1')
 redis.call('hdel', KEYS[1], writer)
 local readers, scores = redis.pcall('zrange', KEYS[3], '0', '999', 'withscores'), {}

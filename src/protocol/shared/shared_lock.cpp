@@ -191,7 +191,9 @@ constexpr kind side() {
           .release = Writes ? decltype(kind::release){end_write, read_outcome<read_writer_release>}
                             : decltype(kind::release){end_read, read_outcome<read_reader_release>},
           .queue = {Writes ? write_acquire : read_acquire, Writes ? write_release : read_release, wake_channel_of,
-                    waiters_channel_of},
+                    waiters_channel_of,
+                    Writes ? decltype(kind::queue_steps::downgrade){downgrade, read_downgrade}
+                           : decltype(kind::queue_steps::downgrade){}},
           .force_release = {script_steps::force_release<lua::shared_force>, read_outcome<read_force_release>},
           .set_permits = {},
           .exists = {state, read_exists<Writes>},

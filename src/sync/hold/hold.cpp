@@ -23,7 +23,8 @@ namespace holdfast::detail {
 //   step       leases  host_  ended()   what moves it on
 //   made       none    yes    no        grant() or take_over() → held; leave_host() without memory → destroyed. Only
 //                                       inside one call of its name
-//   held       some    yes    no        the last unlock → released, or → unlocking while a change runs; lose() → lost
+//   held       some    yes    no        the last unlock → released, or → unlocking while a change runs; lose() → lost;
+//                                       replaced() → released
 //   unlocking  none    yes    no        a re-entry that is granted → held; the turn of the unlock → released;
 //                                       lose() → lost
 //   released   none    null   released  nothing: it lives while a caller or an answer refers to it
@@ -43,6 +44,7 @@ namespace holdfast::detail {
 //                                                               feed(), or by a lease that is renewed for good
 //   forced               no    yes   yes        old       old   set by forced(), never cleared
 //   shared               no    no    no         no        yes   set by denied(), and the loss follows in the same call
+//   half_done            no    no    no         no        yes   set by lose_downgraded(), and the loss follows as above
 //   end_reason           none  none  none       not_held  any   set by end(), never changed afterwards
 //   end_detail_          none  none  none       none      any   as end_reason; none where there is no memory for it
 //
@@ -326,6 +328,35 @@ bool hold::unquestioned() const noexcept {
   return exclusive() && !on->suspended() && !packed_.forced && !on->in_doubt && !parts_.closed();
 }
 
+// ---- a downgrade
+
+void hold::begin_downgrade() {
+  on->in_doubt = true;
+  parts_.renewals.forget(*on);
+}
+
+void hold::no_downgrade() {
+  if (ended() || leases_.empty()) return;
+  parts_.renewals.guard_on(*on, parts_.env.now());
+  parts_.renewals.confirm_soon(*on, nanoseconds::zero());
+}
+
+void hold::lose_downgraded() {
+  packed_.half_done = true;
+  lose(errc::lost);
+}
+
+void hold::replaced(lease_record& lease) {
+  const auto keep = self();
+  remove(lease);
+  end(lease_state::released, errc::not_held, {});
+  each_step step;
+  step([&] { lease.tell_end(errc::not_held); });
+  step([this] { host_->ended(*this); });
+  step([this] { leave_if_forgotten(); });
+  step.rethrow();
+}
+
 // ---- the end
 
 bool hold::live() {
@@ -370,7 +401,8 @@ void hold::end_by_loss(errc reason) {
   if (parts_.closed()) reason = errc::closed;
   const auto& env = parts_.env;
   const auto now = env.now();
-  const loss_facts loss{reason, now >= valid_until(), packed_.shared, packed_.forced, renewal_paused()};
+  const loss_facts loss{reason,         now >= valid_until(), packed_.shared,
+                        packed_.forced, renewal_paused(),     packed_.half_done};
   // A renewal that was not answered may have raised the TTL. The release must go on until the key is gone.
   const auto may_live = std::max(leases_.empty() ? env.settings.ttl : ttl(), on->may_live(now, env.settings.drift));
   end(lease_state::lost, reason, text_of(loss));
@@ -382,9 +414,9 @@ void hold::end_by_loss(errc reason) {
   for (auto* lease : leases_.all()) if_memory([&] { lease->tell_end(reason); });
   // Redis keeps a key a little longer than we trust it, and much longer when the answer to a renewal was lost.
   // A minority of several primaries may have a field that the majority denies. A field among others keeps the key from
-  // becoming free. Of several permits only some may be gone. In all these cases the field is released, though the hold
-  // is lost.
-  if (loss.expired || parts_.closed() || keys()->of.voted || packed_.shared || field().amount() > 1)
+  // becoming free. Of several permits only some may be gone. A downgrade may not have run. In all these cases the field
+  // is released, though the hold is lost.
+  if (loss.expired || parts_.closed() || keys()->of.voted || packed_.shared || loss.half_done || field().amount() > 1)
     if_memory([&] {
       parts_.freeing.release_in_background(*host_, keys(), field(), may_live, {},
                                            packed_.shared ? everywhere : on->may_be_at());

@@ -209,6 +209,17 @@ class hold final : public boost::intrusive_ref_counter<hold> {
   void report(event_kind happened, error_code reason = {}, std::string_view detail = {},
               loss_cause cause = loss_cause::none) const;
 
+  // A downgrade of the only lease, while its change runs (downgrade.hpp).
+  /// Its command is sent. The claim is in doubt until the answer, and is not renewed. Behind the command a renewal
+  /// would be denied.
+  void begin_downgrade();
+  /// The command has not run, and never will. The hold goes on, and is confirmed at once.
+  void no_downgrade();
+  /// The command may have run. The hold is lost, and its field is released.
+  void lose_downgraded();
+  /// Another hold stands for the only lease from now on. This one ends, and nothing is released.
+  void replaced(lease_record& lease);
+
   // The wishes of the leases.
   /// The TTL that a renewal gives the key: the longest of all leases.
   milliseconds ttl() const noexcept;
@@ -273,8 +284,9 @@ class hold final : public boost::intrusive_ref_counter<hold> {
     const bool bound;
     const bool fenced;  // it has a token
     std::atomic<bool> renewal_paused{false};
-    bool forced = false;
-    bool shared = false;                              // the key has the fields of others as well
+    bool forced : 1 = false;
+    bool shared : 1 = false;                          // the key has the fields of others as well
+    bool half_done : 1 = false;                       // a downgrade may have run, and was not confirmed
     bool kept = false;                                // it refers to itself, from the last unlock on
     std::atomic<lease_state> end{lease_state::held};  // or lost, or released; the claim knows whether it is suspended
     errc end_reason{};

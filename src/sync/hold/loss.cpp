@@ -26,6 +26,7 @@ loss_cause cause_of(const loss_facts& loss) noexcept {
   // The user has closed the client. That is no failure to count.
   if (loss.reason == errc::closed) return loss_cause::none;
   if (loss.reason == errc::corrupt_lock) return loss_cause::corrupt;
+  if (!loss.expired && loss.half_done) return loss_cause::unconfirmed;
   if (!loss.expired) return cause_of_denial(loss.shared, loss.forced);
   return loss.renewal_paused ? loss_cause::not_renewed : loss_cause::unconfirmed;
 }
@@ -49,6 +50,7 @@ bool tells_trouble(const loss_facts& loss) noexcept {
 std::string text_of_loss(const loss_facts& loss, const std::optional<std::string>& trouble) {
   if (loss.reason == errc::closed) return "the client was closed";
   if (loss.reason == errc::corrupt_lock) return "found while it was held";
+  if (!loss.expired && loss.half_done) return "Redis has not confirmed its downgrade, which may have run";
   if (!loss.expired) return text_of_denial(loss.shared, loss.forced);
   std::string text(text_of_expiry(loss.renewal_paused));
   // The reason of the server's silence helps an operator most.

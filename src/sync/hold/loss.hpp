@@ -17,11 +17,12 @@ namespace holdfast::detail {
 
 /// The state of a hold at the moment of its loss.
 struct loss_facts {
-  errc reason;          // closed, corrupt_lock, or lost
-  bool expired;         // its validity was over
-  bool shared;          // its key has the fields of others as well
-  bool forced;          // force_unlock() of this client has broken a hold of the name
-  bool renewal_paused;  // its max_hold was over
+  errc reason;             // closed, corrupt_lock, or lost
+  bool expired;            // its validity was over
+  bool shared;             // its key has the fields of others as well
+  bool forced;             // force_unlock() of this client has broken a hold of the name
+  bool renewal_paused;     // its max_hold was over
+  bool half_done = false;  // Redis has not confirmed a downgrade that may have run
 };
 
 /// The cause of a loss that Redis reported within the validity.

@@ -71,7 +71,7 @@ class hand_over final {
   void passed(const claim& by) noexcept;
   /// The claim is released instead.
   void release_begins(const claim& by, time_point now) noexcept;
-  /// The claim is lost.
+  /// The claim is lost, or has become another one.
   void lost(const claim& by) noexcept {
     if (state_) end_turn(by, {});
   }

@@ -153,6 +153,8 @@ class line_rules {
   bool listens() const noexcept { return listening_ && listens_; }
   /// This client stands in the queue, or perhaps does.
   bool stands() const noexcept { return place_.stands(); }
+  /// How long the lock is kept for the clients that this client asks.
+  milliseconds reserve() const noexcept { return place_.reserve(); }
   /// The primaries that granted the last attempt, which was divided.
   primary_set granted_in_part() const noexcept { return known_.granted_in_part; }
   /// This answer shows that another client has the lock.

@@ -28,6 +28,13 @@ TEST_CASE("a loss within the validity is Redis' word, and other fields in the ke
   CHECK(text_of_loss(shared, {}).starts_with("its key has other fields"));
 }
 
+TEST_CASE("a downgrade that was not confirmed explains a loss within the validity, and none after it") {
+  const auto half_done = with(within_validity, &loss_facts::half_done);
+  CHECK(cause_of(half_done) == loss_cause::unconfirmed);
+  CHECK(text_of_loss(half_done, {}).find("downgrade") != std::string::npos);
+  CHECK(text_of_loss(with(after_validity, &loss_facts::half_done), {}).find("downgrade") == std::string::npos);
+}
+
 TEST_CASE("a loss after the validity has its cause in the clock, whatever Redis has answered since") {
   for (const auto fact : {&loss_facts::shared, &loss_facts::forced})
     CHECK(cause_of(with(after_validity, fact)) == loss_cause::unconfirmed);
