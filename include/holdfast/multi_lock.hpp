@@ -73,7 +73,7 @@ class [[nodiscard]] HOLDFAST_EXPORT multi_lease {
 /// Calls of multi_lock never deadlock each other, in whatever order each was given its locks. All processes take locks
 /// in one order, whatever their URLs:
 /// - servers by their run ids; in a cluster the slots
-/// - of one server or slot, each simple_mutex before each mutex and fenced_mutex, and these before each permit
+/// - of one server or slot, each simple_mutex, then each mutex and fenced_mutex, each shared_mutex, each permit
 /// - then the bytes of the key: key_prefix and name
 ///
 /// Neighbours in this order form a group if they are of one client, one kind and, in a cluster, one slot. One script
@@ -83,7 +83,8 @@ class [[nodiscard]] HOLDFAST_EXPORT multi_lease {
 /// it, as they may pass any waiter.
 ///
 /// A permit of expirable_semaphore::as_mutex() is a group of its own, and is taken as by its lock(). Each call takes
-/// another permit: an owner that holds all permits waits for itself.
+/// another permit: an owner that holds all permits waits for itself. A side of a shared_mutex is such a group, too. Its
+/// reader and its writer have one place in the order.
 ///
 /// Locks that the same owner holds already are re-entered; a simple_mutex throws already_held. **The order holds for
 /// nested locks as well.** An owner that holds `b` and asks for {a, b} waits for `a` while it holds `b`. So does an
@@ -105,9 +106,9 @@ class HOLDFAST_EXPORT multi_lock {
   static constexpr std::size_t most = 1000;  ///< locks; one script looks at each, and Redis does not interrupt it
 
   /// A lock that is listed twice counts once. Throws invalid_name for an empty list and for more than `most` locks.
-  /// Throws invalid_config for a red_lock, for locks of different owners, and for one lock as mutex and as
-  /// fenced_mutex. Names are checked at first use, as by a mutex. If a mutex was moved from, every call throws what
-  /// that mutex throws.
+  /// Throws invalid_config for a red_lock, for locks of different owners, and for one lock as two kinds: as mutex and
+  /// as fenced_mutex, or both sides of one shared_mutex. Names are checked at first use, as by a mutex. If a mutex was
+  /// moved from, every call throws what that mutex throws.
   explicit multi_lock(const std::vector<mutex>& mutexes);
 
   /// Waits until all are granted, also through outages of Redis. Throws as mutex::lock().

@@ -2,6 +2,7 @@
 #include "api/lock_order.hpp"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include <holdfast/error.hpp>
@@ -16,8 +17,10 @@ bool same_client(const wanted_lock& left, const wanted_lock& right) {
 
 bool same_lock(const wanted_lock& left, const wanted_lock& right) {
   if (place_of(left.keys) != place_of(right.keys)) return false;
-  if (left.keys->of.fenced() != right.keys->of.fenced())
-    throw error(errc::invalid_config, about(left.keys->name, "wanted with a fencing token and without"));
+  const auto &one = left.keys->of.name, &other = right.keys->of.name;
+  if (one != other)
+    throw error(errc::invalid_config,
+                about(left.keys->name, "wanted as " + std::string(one) + " and as " + std::string(other)));
   return true;
 }
 

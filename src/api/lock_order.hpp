@@ -60,7 +60,8 @@ struct lock_group {
 bool same_client(const wanted_lock& left, const wanted_lock& right);
 /// The order of the locks of one server and one slot.
 inline auto place_of(const shared_keys& keys) { return std::tie(keys->of.layout.channel, keys->lock); }
-/// Two locks of one server. Throws error(invalid_config) where one is wanted with a fencing token and one without.
+/// Two locks of one server. Throws error(invalid_config) if one lock is wanted as two kinds: with a fencing token and
+/// without, or to read and to write.
 bool same_lock(const wanted_lock& left, const wanted_lock& right);
 /// The groups of all locks in the order, each lock once. Throws error(invalid_config) if two locks cannot be
 /// distinguished.

@@ -304,6 +304,56 @@ TEST_CASE("a semaphore that is named twice in multi_lock gives one permit") {
   CHECK(w.run(redis.expirable_semaphore("s", 2).available()) == 1);
 }
 
+TEST_CASE("multi_lock takes sides of shared mutexes beside other locks, and each excludes the other side") {
+  world w;
+  auto a = w.make(), b = w.make();
+  const auto all = [](const client& by) {
+    return multi_lock({by.shared_mutex("r").reader(), by.mutex("m"), by.shared_mutex("w").writer(),
+                       by.expirable_semaphore("p", 2).as_mutex()});
+  };
+  auto held = w.run(all(a).lock());
+  REQUIRE(held.size() == 4);
+  CHECK(held.held());
+  CHECK_FALSE(w.run(b.shared_mutex("r").try_lock()));
+  CHECK_FALSE(w.run(b.shared_mutex("w").try_lock_shared()));
+  w.run(w.run(b.shared_mutex("r").lock_shared()).unlock());
+  CHECK_FALSE(w.run(all(b).try_lock()));
+  started<multi_lease> waits(w, all(b).lock());
+  w.until([&] { return w.eye("EXISTS", "holdfast_queue:{w}") == 1; });
+  w.run(held.unlock());
+  w.until([&] { return waits.succeeded(); });
+  w.run(waits.answer->value().unlock());
+  w.until([&] { return w.eye("EXISTS", "r", "w", "m", "holdfast_queue:{w}", "holdfast_turn:{r}") == 0; });
+}
+
+TEST_CASE("multi_lock of crossed sides of two shared mutexes ends, and excludes") {
+  world w;
+  auto a = w.make(), b = w.make();
+  int inside = 0, left = 2;
+  bool broken = false;
+  const auto task = [&](const client& by, bool first) -> asio::awaitable<void> {
+    const auto one = by.shared_mutex("1"), other = by.shared_mutex("2");
+    for (int n = 0; n < 20; ++n) {
+      std::vector<mutex> sides;
+      sides.push_back(first ? one.reader() : other.reader());
+      sides.push_back(first ? other.writer() : one.writer());
+      auto both = co_await multi_lock(sides).lock();
+      broken |= inside > 0;
+      ++inside;
+      co_await asio::post(asio::use_awaitable);
+      --inside;
+      co_await both.unlock();
+    }
+  };
+  for (const auto* by : {&a, &b})
+    asio::co_spawn(w.io, task(*by, by == &a), [&](const std::exception_ptr& failed) {
+      broken |= failed != nullptr;
+      --left;
+    });
+  w.until([&] { return left == 0; });
+  CHECK_FALSE(broken);
+}
+
 TEST_CASE("multi_lock of several kinds: where Redis does not confirm at its end what it has, all is begun anew") {
   world w;
   proxy net(w.server);
@@ -572,6 +622,9 @@ TEST_CASE("multi_lock refuses what it cannot be") {
   CHECK(refused({}) == errc::invalid_name);
   CHECK(refused(std::vector<mutex>(1001, redis.mutex("m"))) == errc::invalid_name);
   CHECK(refused({redis.mutex("m"), redis.fenced_mutex("m")}) == errc::invalid_config);
+  const auto rw = redis.shared_mutex("m");
+  CHECK(refused({rw.reader(), redis.mutex("n"), rw.writer()}) == errc::invalid_config);
+  CHECK_FALSE(refused({rw.reader(), rw.reader(), redis.mutex("m")}));
   CHECK(refused({redis.mutex("m", owner()), redis.mutex("n", owner())}) == errc::invalid_config);
   CHECK(refused({redis.mutex("m"), redis.mutex("n", owner())}) == errc::invalid_config);
   CHECK(w.code_of(multi_lock({redis.mutex("m"), redis.mutex("")}).lock()) == errc::invalid_name);

@@ -8,6 +8,7 @@
 #include <holdfast/error.hpp>
 
 #include "protocol/permits/permit_lock.hpp"
+#include "protocol/shared/shared_lock.hpp"
 #include "support/catch.hpp"
 
 using namespace holdfast;
@@ -123,4 +124,18 @@ TEST_CASE_METHOD(call_fixture, "one lock that is wanted with a fencing token and
   want(one, "a", "run1");
   want(other, "a", "run1", 0, detail::fenced_lock);
   CHECK(refusal() == errc::invalid_config);
+}
+
+TEST_CASE_METHOD(call_fixture, "a shared lock that is wanted on both sides is refused") {
+  want(one, "a", "run1", 0, detail::shared_reader);
+  want(other, "a", "run1", 0, detail::shared_writer);
+  CHECK(refusal() == errc::invalid_config);
+}
+
+TEST_CASE_METHOD(call_fixture, "the sides of shared locks are groups of one, ordered by their names alone") {
+  want(one, "m", {});
+  want(one, "c", {}, 0, detail::shared_reader);
+  want(one, "a", {}, 0, detail::shared_writer);
+  want(one, "b", {}, 0, detail::shared_reader);
+  CHECK(order() == "m | a | b | c");
 }
