@@ -43,6 +43,9 @@ constexpr std::size_t lock_servers(campaign c) noexcept { return c == campaign::
 /// A red_lock has one holder.
 constexpr bool has_permits(campaign c) noexcept { return c != campaign::red; }
 
+/// A red_lock has no readers.
+constexpr bool has_sides(campaign c) noexcept { return c != campaign::red; }
+
 /// Processes of another library.
 constexpr std::size_t peers(campaign c) noexcept { return c == campaign::beside ? 2 : 0; }
 

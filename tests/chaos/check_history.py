@@ -13,11 +13,12 @@ from checker import history as histories
 from checker.liveness import hand_overs, liveness, percentile
 from checker.machine import slowness, unexplained_stalls
 from checker.order import order
-from checker.rules import Breaks, by_lock, claims, counts, exclusion, finality, ms, overlaps, releases, residue, signals, sums, tokens
+from checker.rules import Breaks, by_lock, claims, counts, exclusion, finality, ms, overlaps, reads, releases, residue, signals, sums, tokens
+from checker.sides import sides, waits_of_sides
 from checker.wholes import wholes
 
-RULES = (exclusion, claims, counts, releases, tokens, signals, finality, liveness, wholes, order, residue, sums)
-SEVERAL = ("of any_of", "of multi_lock", "of a semaphore")
+RULES = (exclusion, reads, claims, counts, releases, tokens, signals, finality, liveness, wholes, order, sides, residue, sums)
+SEVERAL = ("of any_of", "of multi_lock", "of a semaphore", "of readers", "of writers", "readers beside another client's")
 OF_ONE_SERVER = ("looks at permits", *SEVERAL)
 OF_CAMPAIGN = {"within": ("lost updates", *OF_ONE_SERVER), "outside": ("lost updates", *OF_ONE_SERVER), "beside": (*OF_ONE_SERVER, "of peers"),
                "red": ("lost updates", "votes withheld"),
@@ -31,10 +32,24 @@ def waited(history):
     """How many holds were asked for while the lock was another's."""
     number = 0
     for holds in by_lock(history.holds).values():
-        last_end = 0
+        last_end = last_write = 0
         for hold in holds:
-            number += last_end > hold.of.begin
+            number += (last_write if hold.of.reads else last_end) > hold.of.begin
             last_end = max(last_end, hold.end)
+            if not hold.of.reads:
+                last_write = max(last_write, hold.end)
+    return number
+
+
+def readers_together(history):
+    """Holds of readers that began while a reader of another client held the lock."""
+    number = 0
+    for holds in by_lock(hold for hold in history.holds if hold.of.reads).values():
+        reading = []
+        for hold in holds:
+            reading = [other for other in reading if other.end > hold.begin]
+            number += any(other.of.key != hold.of.key for other in reading)
+            reading.append(hold)
     return number
 
 
@@ -56,6 +71,17 @@ def times(took):
     return f"p50 {ms(percentile(took, 50))}, p99 {ms(percentile(took, 99))}" if took else "none"
 
 
+def waits_that_count(history):
+    """Of readers and writers, in quiet times."""
+    waits = [wait for of_lock in waits_of_sides(history).values() for wait in of_lock]
+    lasted = {side: [wait.lasted for wait in waits if wait.operation.kind == side] for side in histories.SIDES}
+    return {
+        "waits of sides": {side: len(took) for side, took in lasted.items()},
+        **{f"waits of a {side}": times(took) for side, took in lasted.items()},
+        "writers overtaken": sum(wait.overtaken_by is not None for wait in waits),
+    }
+
+
 def summary(history):
     outcomes = Counter(operation.outcome or "open" for operation in history.operations)
     writes = [accepted for hold in history.holds for _, _, accepted, _ in hold.writes]
@@ -69,6 +95,9 @@ def summary(history):
         "acquisitions": len(history.holds),
         "waited": waited(history),
         "of peers": sum(hold.process.foreign for hold in history.holds),
+        "of readers": sum(hold.of.reads for hold in history.holds),
+        "of writers": sum(hold.of.kind == "writer" for hold in history.holds),
+        "readers beside another client's": readers_together(history),
         "of a semaphore": sum(hold.of.capacity > 1 for hold in history.holds),
         "looks at permits": history.looks_at_permits,
         "of any_of": sum(len(hold.of.locks) > 1 for hold in history.holds),
@@ -88,6 +117,7 @@ def summary(history):
         "keys witnessed": sum(len(hold.witnessed) for hold in history.holds),
         "hand-overs": {where: len(took) for where, took in passed_on.items()},
         **{f"hand-overs {where}": times(took) for where, took in passed_on.items()},
+        **waits_that_count(history),
         "stolen from the machine": ms(sum(end - begin for begin, end in history.stolen)),
         "stalls nobody made": f"{len(stalls)}, longest {ms(max(stalls, default=0))}",
         "faults": dict(sorted(Counter(fault.kind for fault in history.faults).items())),

@@ -36,9 +36,12 @@ guarded_resource::verdict guarded_resource::write_register(const std::string& lo
   return {accepted, accepted ? said.array().at(1).integer() : 0};
 }
 
+void guarded_resource::count_read(const std::string& lock) { server_("INCR", "reads:" + lock); }
+
 long long guarded_resource::counted() {
   long long all = 0;
-  for (const auto& counter : server_("KEYS", "counter:*").strings()) all += server_("GET", counter).integer();
+  for (const auto* counters : {"counter:*", "reads:*"})
+    for (const auto& counter : server_("KEYS", counters).strings()) all += server_("GET", counter).integer();
   return all;
 }
 

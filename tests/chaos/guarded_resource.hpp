@@ -23,7 +23,9 @@ class guarded_resource {
     long long number;  ///< the order of all accepted writes to all registers, as the server saw it
   };
   verdict write_register(const std::string& lock, std::uint64_t token);
-  /// What all counters have counted.
+  /// A reader leaves the counter as it is.
+  void count_read(const std::string& lock);
+  /// What all counters have counted, and how often readers have looked at one.
   long long counted();
 
  private:

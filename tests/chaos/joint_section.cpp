@@ -116,7 +116,7 @@ class joint_section {
   }
 
   asio::awaitable<void> check_keys(const multi_lease& all) {
-    for (std::size_t i = 0; i < all.size(); ++i) co_await told_.check_key(operations_[i], all[i]);
+    for (std::size_t i = 0; i < all.size(); ++i) co_await told_.check_key(operations_[i], all[i], s_.locks[i].by);
   }
 
   asio::awaitable<void> linger(multi_lease& all) {
@@ -141,7 +141,8 @@ class joint_section {
 
   void use_resource(const multi_lease& all) {
     for (std::size_t i = 0; i < all.size(); ++i)
-      told_.use_resource(operations_[i], all[i], s_.counts ? std::optional(counters_[i]) : std::nullopt);
+      told_.use_resource(operations_[i], all[i], s_.locks[i].by,
+                         s_.counts ? std::optional(counters_[i]) : std::nullopt);
   }
 
   void releasing() {

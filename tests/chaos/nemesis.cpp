@@ -67,13 +67,15 @@ rule every_message(rule::action what) {
 
 std::vector<std::string> locks(test::raw_client& server) {
   auto all = server("KEYS", "lock-*").strings();
-  for (auto& key : server("KEYS", "breakable-*").strings()) all.push_back(std::move(key));
+  for (const auto* others : {"breakable-*", "shared-*"})
+    for (auto& key : server("KEYS", others).strings()) all.push_back(std::move(key));
   return all;
 }
 
 bool is_simple(const std::string& lock) { return lock.find("simple") != std::string::npos; }
 
 std::string channel_of(const std::string& lock) {
+  if (lock == shared_name) return "redisson_rwlock:{" + lock + "}";
   return (is_simple(lock) ? "holdfast_simple:{" : "redisson_lock__channel:{") + lock + "}";
 }
 
@@ -83,8 +85,22 @@ std::string holder_of(test::raw_client& server, const std::string& lock) {
     const auto value = server("GET", lock);
     return value.is_nil() ? std::string() : value.to_string();
   }
-  const auto fields = server("HKEYS", lock).strings();
+  auto fields = server("HKEYS", lock).strings();
+  std::erase(fields, "mode");
   return fields.empty() ? std::string() : fields.front();
+}
+
+/// A release of the shared_mutex, of the side that the field says.
+test::value release_side(test::raw_client& server, const std::string& lock, const std::string& field) {
+  const auto beside = [&](std::string_view stem) { return std::string(stem) + ":{" + lock + "}"; };
+  const auto queue = beside("holdfast_queue"), readers = beside("holdfast_readers"), turn = beside("holdfast_turn"),
+             waiters = beside("holdfast_waiters"), wake = beside("holdfast_wake") + ":";
+  if (field.ends_with(":write"))
+    return server("EVAL", detail::lua::write_release.body, 4, lock, queue, readers, turn, "publish", channel_of(lock),
+                  field, 0, 0, waiters, wake, 20);
+  const auto deadline = "{" + lock + "}:" + field + ":rwlock_timeout:1";
+  return server("EVAL", detail::lua::read_release.body, 5, lock, deadline, queue, readers, turn, "publish",
+                channel_of(lock), field, 0, waiters, wake, 20);
 }
 
 void send_false_messages(test::raw_client& server, std::string_view word) {
@@ -199,10 +215,11 @@ void nemesis::foreign_release(test::raw_client& server) {
     auto stranger = holder_of(server, lock);
     if (stranger.empty()) continue;
     stranger.front() = stranger.front() == '0' ? '1' : '0';
-    const auto reply = is_simple(lock) ? server("EVAL", detail::lua::simple_release.body, 1, lock, "publish",
-                                                channel_of(lock), stranger)
-                                       : server("EVAL", detail::lua::release.body, 1, lock, "publish", channel_of(lock),
-                                                stranger, 0, client_ttl(campaign_).count());
+    const auto reply = lock == shared_name ? release_side(server, lock, stranger)
+                       : is_simple(lock)   ? server("EVAL", detail::lua::simple_release.body, 1, lock, "publish",
+                                                    channel_of(lock), stranger)
+                                           : server("EVAL", detail::lua::release.body, 1, lock, "publish",
+                                                    channel_of(lock), stranger, 0, client_ttl(campaign_).count());
     log_.write("foreign_release").add("lock", lock).add("refused", reply.is_nil());
   }
 }

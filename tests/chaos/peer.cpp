@@ -23,7 +23,17 @@ volatile std::sig_atomic_t stopping = 0;
 
 constexpr auto longest_wait = 1500ms;  // for one lock; then it is the turn of the other
 constexpr auto before_reconnecting = 20ms;
-constexpr std::string_view shared_locks[] = {"lock-1", "lock-plain-2"};
+constexpr auto ttl = longest_ttl(campaign::beside);
+
+using side = test::redisson_peer::side;
+struct common_lock {
+  std::string_view name, kind;
+  side of;
+};
+constexpr common_lock common_locks[] = {{"lock-1", "plain", side::none},
+                                        {"lock-plain-2", "plain", side::none},
+                                        {shared_name, "reader", side::read},
+                                        {shared_name, "writer", side::write}};
 
 /// A peer knows as little as a holder of ours how long Redis keeps its lock: the TTL, from when it asked.
 constexpr milliseconds claimed_of(milliseconds ttl) { return ttl - ttl / 100 - 3ms; }
@@ -50,20 +60,21 @@ class peer {
 
  private:
   void do_section(test::redisson_peer& jvm) {
-    const std::string lock(shared_locks[dice_.below(std::size(shared_locks))]);
-    const auto ttl = longest_ttl(campaign::beside);
+    const auto& wanted = common_locks[dice_.below(std::size(common_locks))];
+    const std::string lock(wanted.name);
     const auto operation = ++operations_;
     const auto thread = static_cast<long long>(operation);  // an owner of its own for each hold
     log_.write("acquire")
         .add("op", operation)
         .add("client", 0)
         .add("lock", lock)
-        .add("kind", "plain")
+        .add("kind", wanted.kind)
         .add("ttl", ttl.count())
         .add("renewed", true)
         .add("wait", -1);
     try {
-      if (!jvm.lock(lock, ttl, longest_wait, thread)) return static_cast<void>(log_.write("busy").add("op", operation));
+      if (!jvm.lock(lock, ttl, longest_wait, thread, wanted.of))
+        return static_cast<void>(log_.write("busy").add("op", operation));
     } catch (const std::exception&) {
       log_.write("cancelled").add("op", operation).add("error", "Operation canceled");
       throw;
@@ -76,15 +87,16 @@ class peer {
         .add("seen", asked)
         .add("valid", claimed_of(ttl).count());
     std::this_thread::sleep_for(dice_.per_mille(20) ? 50ms : dice_.around(1ms));
-    release(jvm, lock, operation);
+    release(jvm, wanted, operation);
   }
 
-  void release(test::redisson_peer& jvm, const std::string& lock, std::uint64_t operation) {
+  void release(test::redisson_peer& jvm, const common_lock& held, std::uint64_t operation) {
     log_.write("release").add("hold", operation).add("left", 0);
+    const auto thread = static_cast<long long>(operation);
     try {
-      const auto released = jvm.unlock(lock, static_cast<long long>(operation));
-      if (released.value_or(false))
-        return static_cast<void>(log_.write("released").add("hold", operation).add("left", 0));
+      const bool released = held.of == side::none ? jvm.unlock(held.name, thread).value_or(false)
+                                                  : jvm.unlock_side(held.name, ttl, thread, held.of);
+      if (released) return static_cast<void>(log_.write("released").add("hold", operation).add("left", 0));
     } catch (const std::exception&) {
       log_.write("release_failed").add("hold", operation).add("left", 0).add("error", "not confirmed by Redis");
       throw;

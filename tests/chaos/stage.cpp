@@ -38,6 +38,16 @@ std::vector<std::string> residue(test::raw_client& server) {
   return keys;
 }
 
+/// `places`: the clients of a key in which they wait for their turn.
+void tell_left(history& log, std::string_view event, test::raw_client& server, const std::string& key) {
+  auto line = log.write(event);
+  line.add("key", key).add("ttl", server("PTTL", key).integer());
+  if (!key.starts_with("holdfast_queue:") && !key.starts_with("holdfast_readers:")) return;
+  std::string places;
+  for (const auto& client : server("ZRANGE", key, 0, -1).strings()) places += client + ' ';
+  line.add("places", places);
+}
+
 /// Of ours: sentinels talk over their own on each server.
 std::size_t channels_of(test::raw_client& server) {
   std::size_t all = 0;
@@ -222,14 +232,12 @@ void stage::look_for_keys() {
   std::vector<test::raw_client> all;
   for (const auto* server : primaries()) all.emplace_back(*server);
   for (auto& server : all)
-    for (const auto& key : residue(server))
-      log_.write("unreleased").add("key", key).add("ttl", server("PTTL", key).integer());
+    for (const auto& key : residue(server)) tell_left(log_, "unreleased", server, key);
   const auto end = steady_clock::now() + longest_ttl(campaign_) + 5s;
   for (auto& server : all) {
     // Nothing can be waited for but time: an expired key goes when the server looks at it.
     while (!residue(server).empty() && steady_clock::now() < end) std::this_thread::sleep_for(20ms);
-    for (const auto& key : residue(server))
-      log_.write("residue").add("key", key).add("ttl", server("PTTL", key).integer());
+    for (const auto& key : residue(server)) tell_left(log_, "residue", server, key);
   }
 }
 

@@ -31,9 +31,11 @@ std::string names_of(const section& s) {
 }  // namespace
 
 struct task::hold {
-  hold(std::uint64_t op, mutex lock, const asio::any_io_executor& on) : operation(op), m(std::move(lock)), bell(on) {}
+  hold(std::uint64_t op, lock_name lock, mutex taken_by, const asio::any_io_executor& on)
+      : operation(op), lock(std::move(lock)), m(std::move(taken_by)), bell(on) {}
 
   const std::uint64_t operation;
+  const lock_name lock;
   mutex m;
   std::vector<lease> leases;
   loss_bell bell;
@@ -75,15 +77,16 @@ asio::awaitable<void> task::work_under(const section& s) {
   auto got = co_await acquire(s, operation);
   if (!got) co_return;
   const auto here = co_await asio::this_coro::executor;
-  const auto h = std::make_shared<hold>(operation, mutex_of(redis_, named(s, got->name()), self_), here);
+  const auto& lock = named(s, got->name());
+  const auto h = std::make_shared<hold>(operation, lock, mutex_of(redis_, lock, self_), here);
   h->leases.push_back(std::move(*got));
   told_.watch(operation, h->leases.front(), [h] { h->bell.ring(); });
   const auto counter = counter_of(h->leases.front(), s);
-  if (s.locks.front().exclusive() && dice_.per_mille(100)) co_await check_count(*h);
+  if (lock.counted() && dice_.per_mille(100)) co_await check_count(*h);
   co_await reenter(*h, s);
   for (const auto& inner : s.nested) co_await work_under(inner);
   co_await linger(*h, s);
-  told_.use_resource(operation, h->leases.front(), counter);
+  told_.use_resource(operation, h->leases.front(), lock.by, counter);
   co_await release(h, s);
 }
 
@@ -113,7 +116,7 @@ asio::awaitable<void> task::work_as_body(std::uint64_t operation, lease& l, cons
       co_await pause(look_every);
       told_.look(operation, l);
     }
-    told_.use_resource(operation, l, counter);
+    told_.use_resource(operation, l, s.locks.front().by, counter);
   } catch (const boost::system::system_error& stopped) {
     place_.log.write("lost").add("hold", operation).add("error", stopped.code().message());
     told_.releasing(operation, 0);
@@ -145,7 +148,8 @@ asio::awaitable<std::optional<lease>> task::acquire(const section& s, std::uint6
   told_.granted(operation, **got);
   const bool waited_for_redis_alone = s.own || s.how == section::wait_mode::once;
   const bool late = waited_for_redis_alone && std::chrono::nanoseconds(now() - since) > late_reply;
-  if (s.locks.front().exclusive() && (late || dice_.per_mille(witnessed))) co_await told_.check_key(operation, **got);
+  const auto& lock = named(s, (*got)->name());
+  if (lock.has_key() && (late || dice_.per_mille(witnessed))) co_await told_.check_key(operation, **got, lock.by);
   co_return std::move(*got);
 }
 
@@ -154,7 +158,9 @@ asio::awaitable<void> task::reenter(hold& h, const section& s) {
     const auto operation = place_.next_operation();
     const auto since = now();
     place_.log.write("reenter").add("op", operation).add("hold", h.operation);
-    auto got = co_await as_result(h.m.lock(terms_of(s)));
+    const bool reads_too = h.lock.by == lock_name::kind::writer && dice_.per_mille(500);
+    const auto inner = reads_too ? mutex_of(redis_, {h.lock.text, lock_name::kind::reader}, self_) : h.m;
+    auto got = co_await as_result(inner.lock(terms_of(s)));
     if (!got) {
       place_.log.write("reenter_failed").add("op", operation).add("error", got.error().message());
       co_return;
@@ -166,7 +172,7 @@ asio::awaitable<void> task::reenter(hold& h, const section& s) {
       if (const auto token = h.leases.back().token()) line.add("token", *token);
     }
     const bool troubled = std::chrono::nanoseconds(now() - since) > usual_reply;
-    if (troubled || dice_.per_mille(300)) co_await check_count(h);
+    if (h.lock.counted() && (troubled || dice_.per_mille(300))) co_await check_count(h);
   }
 }
 
@@ -191,8 +197,8 @@ asio::awaitable<void> task::linger(hold& h, const section& s) {
     co_await pause(look_every);
     held = told_.look(h.operation, h.leases.front());
     if (held && asio::steady_timer::clock_type::now() < begin + s.fed_for) feed(h);
-    if (held && s.locks.front().exclusive() && dice_.per_mille(witnessed))
-      co_await told_.check_key(h.operation, h.leases.front());
+    if (held && h.lock.has_key() && dice_.per_mille(witnessed))
+      co_await told_.check_key(h.operation, h.leases.front(), h.lock.by);
     if (!std::exchange(to_renew, false)) continue;
     co_await renew(h);
   }

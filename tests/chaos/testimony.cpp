@@ -6,6 +6,15 @@
 #include <utility>
 
 namespace holdfast::chaos {
+namespace {
+
+/// The key that lives as long as the hold. The lock's own lives as long as the last of its readers.
+std::string key_of(const lease& l, lock_name::kind by) {
+  const auto deadline_of_reader = "{" + l.name() + "}:" + l.id() + ":rwlock_timeout:1";
+  return by == lock_name::kind::reader ? deadline_of_reader : l.name();
+}
+
+}  // namespace
 
 testimony::testimony(workplace& place, const asio::any_io_executor& on, std::size_t client_number)
     : place_(place), on_(on), client_number_(client_number), witness_(on, place.servers) {}
@@ -79,10 +88,10 @@ void testimony::unlocked_again(std::uint64_t operation, const result<void>& done
   place_.log.write("unlocked_again").add("hold", operation).add("error", done ? "none" : done.error().message());
 }
 
-asio::awaitable<void> testimony::check_key(std::uint64_t operation, const lease& l) {
+asio::awaitable<void> testimony::check_key(std::uint64_t operation, const lease& l, lock_name::kind by) {
   const auto seen = now();
   const auto valid = l.valid_for();
-  const auto ttl = co_await witness_.ttl(l.name());
+  const auto ttl = co_await witness_.ttl(key_of(l, by));
   if (!ttl) co_return;
   place_.log.write("witness").add("hold", operation).add("seen", seen).add("valid", valid.count()).add("ttl", *ttl);
 }
@@ -92,8 +101,13 @@ asio::awaitable<void> testimony::check_gone(std::uint64_t operation, const std::
   if (ttl) place_.log.write("afterwards").add("hold", operation).add("ttl", *ttl);
 }
 
-void testimony::use_resource(std::uint64_t operation, const lease& l, std::optional<long long> counted) {
-  if (counted) {
+void testimony::use_resource(std::uint64_t operation, const lease& l, lock_name::kind by,
+                             std::optional<long long> counted) {
+  if (counted && by == lock_name::kind::reader) {
+    const auto last = place_.resource.read_counter(l.name());
+    place_.resource.count_read(l.name());
+    place_.log.write("read").add("hold", operation).add("first", *counted).add("last", last);
+  } else if (counted) {
     place_.resource.write_counter(l.name(), *counted + 1);
     place_.log.write("update").add("hold", operation).add("wrote", *counted + 1);
   }

@@ -54,13 +54,13 @@ class testimony {
   void unlocked_again(std::uint64_t operation, const result<void>& done);
 
   /// Whether the key lives as long as its holder believes.
-  asio::awaitable<void> check_key(std::uint64_t operation, const lease& l);
+  asio::awaitable<void> check_key(std::uint64_t operation, const lease& l, lock_name::kind by);
   /// After the last unlock, of a lock that nobody else ever asks for.
   asio::awaitable<void> check_gone(std::uint64_t operation, const std::string& lock);
 
   /// Writes to the guarded resource, without asking whether the lease is held: that is what the resource has to stand.
-  /// `counted`: what the counter was at first; nothing: it is left alone.
-  void use_resource(std::uint64_t operation, const lease& l, std::optional<long long> counted);
+  /// `counted`: what the counter was at first; nothing: it is left alone. A reader looks whether it is the same.
+  void use_resource(std::uint64_t operation, const lease& l, lock_name::kind by, std::optional<long long> counted);
 
  private:
   workplace& place_;

@@ -73,6 +73,8 @@ std::string_view to_string(lock_name::kind k) noexcept {
     case lock_kind::simple: return "simple";
     case lock_kind::red: return "red";
     case lock_kind::red_simple: return "red simple";
+    case lock_kind::reader: return "reader";
+    case lock_kind::writer: return "writer";
     case lock_kind::permits: break;
   }
   return "permits";
@@ -133,8 +135,26 @@ section workload::draw_permits(dice& d) const {
   return s;
 }
 
+// Most read, and for longer than they write: the sections of readers overlap, so that a writer finds the lock taken by
+// one after the other.
+section workload::draw_side(dice& d) const {
+  auto s = drawn_for(d.around(4ms));
+  const bool reads = d.per_mille(750);
+  s.locks = {{std::string(shared_name), reads ? lock_kind::reader : lock_kind::writer}};
+  draw_wait(d, s);
+  draw_terms(d, s);
+  if (d.per_mille(300)) s.reentries = 1 + static_cast<unsigned>(d.below(2));
+  draw_hold(d, s);
+  if (reads && d.per_mille(500)) s.hold += d.around(3ms);
+  draw_ending(d, s);
+  s.as_body = s.end == section::ending::unlock && !s.renew_by_hand && d.per_mille(100);
+  if (s.as_body) s.how = section::wait_mode::forever;
+  return s;
+}
+
 section workload::draw_section(dice& d) const {
   if (has_permits(campaign_) && d.per_mille(120)) return draw_permits(d);
+  if (has_sides(campaign_) && d.per_mille(200)) return draw_side(d);
   auto s = drawn_for(d.around(4ms));
   const auto number = skewed_below(d, contended_.size() + 1);
   const bool breakable = number == contended_.size();

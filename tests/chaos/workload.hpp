@@ -28,6 +28,9 @@ inline constexpr unsigned witnessed = 40;
 inline constexpr std::string_view semaphore_name = "permits-8";
 inline constexpr unsigned permits_in_all = 3, most_permits_of_one = 3;
 
+/// The shared_mutex.
+inline constexpr std::string_view shared_name = "shared-9";
+
 /// Draws what happens with the probability that it is asked for. The same draws for the same seed.
 class dice {
  public:
@@ -50,14 +53,17 @@ class dice {
 /// A lock of the workload, and by what it is locked.
 struct lock_name {
   /// A fenced_mutex, a mutex (no tokens), a simple_mutex (nor re-entries); a red_lock as mutex, or as simple_mutex; an
-  /// expirable_semaphore.
-  enum class kind { fenced, plain, simple, red, red_simple, permits };
+  /// expirable_semaphore; a side of a shared_mutex.
+  enum class kind { fenced, plain, simple, red, red_simple, permits, reader, writer };
 
   std::string text;
   kind by = kind::fenced;
 
-  bool exclusive() const noexcept { return by != kind::permits; }
-  bool reentrant() const noexcept { return exclusive() && by != kind::simple && by != kind::red_simple; }
+  /// Whether one key of its name lives as long as each of its holds.
+  bool has_key() const noexcept { return by != kind::permits; }
+  bool reentrant() const noexcept { return has_key() && by != kind::simple && by != kind::red_simple; }
+  /// Whether Redis counts its re-entries.
+  bool counted() const noexcept { return has_key() && by != kind::reader; }
 };
 std::string_view to_string(lock_name::kind) noexcept;
 
@@ -116,6 +122,7 @@ class workload {
   void draw_replicas(dice&, section&) const;
   void draw_several(dice&, section&) const;
   section draw_permits(dice&) const;
+  section draw_side(dice&) const;
   void add_others(dice&, section&, bool of_one_kind) const;
 
   const campaign campaign_;

@@ -45,7 +45,9 @@ redisson_peer::redisson_peer(const real_redis& server) : commands_(server), mess
 redisson_peer::redisson_peer(const std::string& unix_path)
     : commands_(unix_path), messages_(unix_path), uuid_(new_uuid()) {}
 
-std::string redisson_peer::channel(std::string_view name) { return derived("redisson_lock__channel", name); }
+std::string redisson_peer::channel(std::string_view name, side of) {
+  return derived(of == side::none ? "redisson_lock__channel" : "redisson_rwlock", name);
+}
 
 std::string redisson_peer::latch_key(std::string_view name, std::string_view request) {
   return derived("redisson_unlock_latch", name) + ":" + std::string(request);
@@ -61,26 +63,29 @@ std::string redisson_peer::new_uuid() {
   return digits;
 }
 
-std::optional<long long> redisson_peer::acquire(std::string_view name, milliseconds ttl, long long thread) {
+std::optional<long long> redisson_peer::acquire(std::string_view name, milliseconds ttl, long long thread, side of) {
+  const std::string_view script = of == side::read    ? redisson::read_write::read_lock
+                                  : of == side::write ? redisson::read_write::write_lock
+                                                      : redisson::acquire_script;
   asked_at_ = steady_clock::now();
-  const auto reply = commands_("EVAL", redisson::acquire_script, 1, name, ttl.count(), owner(thread));
+  const auto reply = commands_("EVAL", script, 1, name, ttl.count(), owner(thread));
   if (reply.is_nil()) return std::nullopt;
   return reply.integer();
 }
 
-bool redisson_peer::lock(std::string_view name, milliseconds ttl, milliseconds wait, long long thread) {
+bool redisson_peer::lock(std::string_view name, milliseconds ttl, milliseconds wait, long long thread, side of) {
   const auto deadline = steady_clock::now() + wait;
-  if (!acquire(name, ttl, thread)) return true;
-  messages_.subscribe(channel(name));
+  if (!acquire(name, ttl, thread, of)) return true;
+  messages_.subscribe(channel(name, of));
   bool acquired = false;
   for (;;) {
-    const auto busy_for = acquire(name, ttl, thread);
+    const auto busy_for = acquire(name, ttl, thread, of);
     acquired = !busy_for;
     const auto left = std::chrono::ceil<milliseconds>(deadline - steady_clock::now());
     if (acquired || left <= milliseconds{0}) break;
     messages_.next_message(*busy_for >= 0 ? std::min(left, milliseconds(*busy_for)) : left);
   }
-  messages_.unsubscribe(channel(name));
+  messages_.unsubscribe(channel(name, of));
   while (messages_.next_message(milliseconds{0})) {
   }
   return acquired;
@@ -98,6 +103,11 @@ std::optional<bool> redisson_peer::send_unlock(std::string_view name, std::strin
                                watchdog_timeout.count(), owner(thread), "publish", redisson::latch_ttl);
   if (reply.is_nil()) return std::nullopt;
   return reply.integer() == 1;
+}
+
+bool redisson_peer::unlock_side(std::string_view name, milliseconds ttl, long long thread, side of) {
+  const auto script = of == side::read ? redisson::read_write::read_unlock : redisson::read_write::write_unlock;
+  return !commands_("EVAL", script, 1, name, channel(name, of), owner(thread), ttl.count()).is_nil();
 }
 
 bool redisson_peer::force_unlock(std::string_view name) {

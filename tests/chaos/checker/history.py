@@ -12,6 +12,7 @@ DRIFT_PER_CENT, LEAST_DRIFT = 1, 2 * MS
 UNTOLD = 10 * MS  # a shorter standstill of a process is not in its history
 UNORDERED = "a failover that nobody ordered"
 UNANSWERED = 3000 * MS  # for so long a command without an answer may still be on its way
+SIDES = ("reader", "writer")  # of a shared_mutex
 
 
 def slot_of(lock):
@@ -134,6 +135,15 @@ class Operation:
         return self.kind == "fenced"
 
     @property
+    def reads(self):
+        """Readers hold a lock together."""
+        return self.kind == "reader"
+
+    @property
+    def of_side(self):
+        return self.kind in SIDES
+
+    @property
     def key(self):
         """Of its client."""
         return self.process.name, self.client
@@ -184,7 +194,7 @@ class Hold:
 
     __slots__ = ("of", "lock", "id", "line", "begin", "granted_until", "claims_until", "first_over", "token", "ttl", "renewed", "claims", "looks",
                  "lost_at", "lost_line", "reentries", "counts", "renewals", "releases", "given_up", "free_at",
-                 "extensions", "perhaps", "again", "turn_of", "updates", "writes", "valid", "fed_at", "witnessed", "afterwards")
+                 "extensions", "perhaps", "again", "turn_of", "updates", "compared", "writes", "valid", "fed_at", "witnessed", "afterwards")
 
     def __init__(self, of, line, event):
         self.of, self.line, self.begin = of, line, event["t"]
@@ -202,6 +212,7 @@ class Hold:
         self.extensions = []  # every re-entry and renewal that was asked for
         self.perhaps = []  # when a renewal failed that was one of several: this one may have been confirmed
         self.updates, self.writes = [], []
+        self.compared = []  # of a reader: the counter at both ends of its section, and when it looked last
         self.lost_at = self.lost_line = None
         self.given_up = None  # when its owner began to let go of its last lease, or dropped all
         self.free_at = None  # when Redis confirmed that
@@ -252,11 +263,11 @@ class Hold:
     @property
     def sent(self):
         """What happened to the lock before did not happen to this hold. Less than a millisecond before Redis was asked for it; what was
-        passed on may have been broken before anybody wanted it."""
+        passed on may have been broken before anybody wanted it, and so may what a reader shares."""
         if self.turn_of:
             return self.turn_of.sent
         asked = self.granted_until - self.ttl + drift(self.ttl)
-        return asked if "/" in self.id else max(self.of.begin, asked)
+        return asked if "/" in self.id or self.of.reads else max(self.of.begin, asked)
 
     @property
     def over(self):
@@ -300,9 +311,9 @@ class History:
         self.stolen = Intervals()  # a processor was taken away from the machine
         self.forced = []  # (begin, end, lock): force_unlock() may have struck in between
         self.foreign_releases = []  # (lock, refused, line)
-        self.unreleased = []  # (key, ttl), when the last worker had ended
+        self.unreleased = []  # (key, ttl, clients that have a place there), when the last worker had ended
         self.wrong_sums, self.looks_at_permits = [], 0  # (permits left, permits out, line); how often somebody looked
-        self.residue = []  # (key, ttl), when each had time to end by itself
+        self.residue = []  # the same, when each had time to end by itself
         self.failovers = []  # those that may forget something
         self.slots_moved = 0
         self.votes_withheld = 0  # times that a client heard of a server that was restarted, emptied or new
@@ -397,7 +408,9 @@ def read_worker(history, path):
             if holds[event["hold"]].of.whole:
                 holds[event["hold"]].perhaps.append(t)
         elif kind == "update":
-            holds[event["hold"]].updates.append((event["wrote"], line))
+            holds[event["hold"]].updates.append((event["wrote"], t))
+        elif kind == "read":
+            holds[event["hold"]].compared.append((event["first"], event["last"], t, line))
         elif kind == "write":
             holds[event["hold"]].writes.append((event["number"], event["token"], event["accepted"], line))
         elif kind in ("release", "drop"):
@@ -431,8 +444,18 @@ def read_worker(history, path):
                 process.passed.add(event["id"])
         elif kind == "ended":
             process.ended = True
+    share_ttls([hold for hold in holds.values() if hold.of.reads])
     history.wholes += wholes.values()
     history.forced += [(since, since + UNANSWERED, lock) for since, lock in forced.values()]
+
+
+def share_ttls(readers):
+    """Readers that share a hold have one id. Its TTL is the longest of theirs."""
+    longest = defaultdict(int)
+    for hold in readers:
+        longest[hold.id] = max(longest[hold.id], hold.ttl)
+    for hold in readers:
+        hold.ttl = longest[hold.id]
 
 
 def read_driver(history, path):
@@ -462,9 +485,9 @@ def read_driver(history, path):
         elif kind == "foreign_release":
             history.foreign_releases.append((event["lock"], event["refused"], line))
         elif kind == "unreleased":
-            history.unreleased.append((event["key"], event["ttl"]))
+            history.unreleased.append((event["key"], event["ttl"], event.get("places", "").split()))
         elif kind == "residue":
-            history.residue.append((event["key"], event["ttl"]))
+            history.residue.append((event["key"], event["ttl"], event.get("places", "").split()))
         elif kind == "end":
             history.end = event
     for process in history.processes:

@@ -262,6 +262,7 @@ def waits(history):
     calls, obstacles = Calls(history), Obstacles(history)
     patience = history.campaign["poll_cap"] * MS + SLACK
     trouble = Intervals(disturbed(history))
+    unordered = {lock for lock, holds in by_lock(history.holds).items() if without_order(holds)}
     busy = {}
     for lock, operations in calls.of_lock.items():
         taken = [calls.taken(o, lock) for o in operations if o.end is not None]
@@ -282,6 +283,8 @@ def waits(history):
     for operation in history.operations:
         if operation.wait == 0 or operation.end is None or operation.end - operation.begin <= patience or operation.process.foreign:
             continue
+        if operation.lock in unordered:
+            continue
         if operation.whole:
             together = operation.whole.operations
             wanted = [[(one, one.lock) for one in together]] if operation is together[0] else []
@@ -292,6 +295,11 @@ def waits(history):
             if vain:
                 names = " and ".join(lock for _, lock in each)
                 yield "R6", f"{names}: {operation} waited for {ms(vain[2] - vain[1])} while nobody had it, from {vain[1]} to {vain[2]}"
+
+
+def without_order(holds):
+    """Redisson's readers and writers do not wait for their turn: beside them nobody is served in time."""
+    return any(hold.process.foreign and hold.of.of_side for hold in holds)
 
 
 def to_whom(hold, waiting):
@@ -306,12 +314,15 @@ def hand_overs(history):
     calls, obstacles = Calls(history), Obstacles(history)
     trouble = [(begin, end) for begin, end, _ in traces(history)]
     for lock, holds in by_lock(history.holds).items():
+        if without_order(holds):
+            continue
         quiet = Quiet(trouble + calls.forced[lock] + obstacles.anywhere(lock))
         waited = (o for o in calls.of_lock[lock] if o.wait != 0 and o.end is not None and not o.whole and not o.process.foreign)
         to_come = deque(sorted(waited, key=lambda o: o.begin))
         waiting, ways = [], {}
         for hold, after in zip(holds, holds[1:]):
-            if hold.free_at is None or after.process.foreign or hold.of.capacity > 1 or not quiet.during(hold.begin, after.begin):
+            several = hold.of.capacity > 1 or hold.of.reads
+            if hold.free_at is None or after.process.foreign or several or not quiet.during(hold.begin, after.begin):
                 continue
             while to_come and to_come[0].begin < hold.given_up - ROUND_TRIP:
                 waiting.append(to_come.popleft())

@@ -60,8 +60,8 @@ def between_clients(history, breaks):
     calls, obstacles = Calls(history), Obstacles(history)
     trouble = disturbed(history) + [stall for process in history.processes for stall in process.stopped]
     for lock, holds in by_lock(history.holds).items():
-        if any(hold.process.foreign or hold.of.capacity > 1 for hold in holds):
-            continue  # a peer takes no turns, and several may have permits at once
+        if any(hold.process.foreign or hold.of.capacity > 1 or hold.of.of_side for hold in holds):
+            continue  # a peer takes no turns, several may have permits at once, and readers and writers have R10
         begins = [hold.begin for hold in holds]
         quiet = Quiet(trouble + calls.forced[lock] + obstacles.anywhere(lock))
         for operation in calls.of_lock[lock]:

@@ -64,8 +64,9 @@ def faults_of(history, process):
 
 
 def silences(history, longest, process=None):
-    """When nobody had an answer: Redis stood still, or the whole machine; or no client of a process: its proxy did, which tells nobody."""
-    answers = [t for hold in history.holds if process in (None, hold.process) for t in [hold.begin] + [until for _, until, *_ in hold.releases if until is not None]]
+    """When nobody had an answer: Redis stood still, or the whole machine; or no client of a process: its proxy did, which tells nobody.
+    Readers share a hold without one."""
+    answers = [t for hold in history.holds if process in (None, hold.process) and not hold.of.reads for t in [hold.begin] + [until for _, until, *_ in hold.releases if until is not None]]
     answers.sort()
     ends = [history.end["t"]] if history.end else []
     return [(a, b) for a, b in zip([0] + answers, answers + ends) if b - a > longest]

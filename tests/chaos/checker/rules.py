@@ -74,13 +74,14 @@ def granted_first(last, hold):
 
 
 def overlaps(history):
-    """Each hold that began while others of its lock claimed to be held: (lock, those others, the hold)."""
+    """Each hold that began while others of its lock claimed to be held, which are not readers as it is: (lock, those others, the hold)."""
     for lock, holds in by_lock(history.holds).items():
         claiming = []
         for hold in holds:
             claiming = [other for other in claiming if other.end > hold.begin]
-            if claiming and hold.end > hold.begin:
-                yield lock, claiming, hold
+            others = [other for other in claiming if not (other.of.reads and hold.of.reads)]
+            if others and hold.end > hold.begin:
+                yield lock, others, hold
             claiming.append(hold)
 
 
@@ -100,6 +101,26 @@ def exclusion(history, breaks):
         for other in wrong:
             both = f"{other} was sure of it until {other.end}, {hold} from {hold.begin}"
             yield "R1", f"{lock} had two holders for {ms(min(other.end, hold.end) - hold.begin)}: {both}"
+
+
+def wrote_late(writer, since, until):
+    """Whether a writer may have written to the counter in that time, when it had lost the lock: nobody keeps it from that. A process that is
+    stopped tells later, or never."""
+    told = [t for _, t in writer.updates] + [t for t in (writer.process.killed_at,) if t is not None]
+    return any(t > writer.end and since <= t and writer.begin <= until for t in told)
+
+
+def reads(history, breaks):
+    """R1: the counter is the same at both ends of a reader's section."""
+    for lock, holds in by_lock(history.holds).items():
+        writers = [hold for hold in holds if hold.of.kind == "writer"]
+        for hold in holds:
+            for first, last, t, line in hold.compared:
+                if first == last or t >= hold.end or any(wrote_late(writer, hold.begin, t) for writer in writers):
+                    continue
+                meanwhile = [writer for writer in writers if writer.begin < t and writer.end > hold.begin]
+                if not any(breaks.explain(one, max(hold.begin, writer.begin), min(t, writer.end)) for writer in meanwhile for one in (hold, writer)):
+                    yield "R1", f"{lock}: {hold} read {first}, and {last} at the end of its section ({hold.process.name}:{line})"
 
 
 def sums(history, breaks):
@@ -136,10 +157,10 @@ def claims(history, breaks):
         if hold.of.wait != 0:
             continue
         waited = attempt_time(hold.of) + hold.process.stalled(hold.of.begin, hold.begin)
-        end = hold.of.begin + waited + hold.of.ttl + UNTOLD
+        end = hold.of.begin + waited + hold.ttl + UNTOLD
         if hold.granted_until > end:
             claimed = hold.granted_until - hold.of.begin
-            yield "R1", f"{hold.lock}: {hold} claims {ms(claimed)} from its call on, with a TTL of {ms(hold.of.ttl)}"
+            yield "R1", f"{hold.lock}: {hold} claims {ms(claimed)} from its call on, with a TTL of {ms(hold.ttl)}"
 
 
 def granted_before(one, other):
@@ -155,7 +176,7 @@ def releases(history, breaks):
     answers = Answers(history)
     for lock, holds in by_lock(history.holds).items():
         for i, hold in enumerate(holds):
-            if hold.free_at is None or hold.passed_on or hold.of.capacity > 1:
+            if hold.free_at is None or hold.passed_on or hold.of.capacity > 1 or hold.of.reads:
                 continue
             for j in range(i + 1, len(holds)):
                 other = holds[j]
@@ -296,6 +317,12 @@ def finality(history, breaks):
                 yield "R5", f"{hold.lock}: {hold} was released {ms(since - end)} after its end ({hold.process.name}:{line})"
 
 
+def are_of_the_killed(history, members):
+    """Whether a key has places of clients that waited alone, and each was killed meanwhile: a place ends by itself, after 30 s."""
+    killed = {hold.id.split(":")[0] for hold in history.holds if hold.process.killed_at is not None}
+    return bool(members) and killed.issuperset(members)
+
+
 def residue(history, breaks):
     """R8: afterwards nothing is left on the server."""
     if history.end is None:
@@ -304,10 +331,12 @@ def residue(history, breaks):
     # All was quiet for longer than any TTL when the workers were told to end: only one that did not end so leaves a
     # key.
     if all(process.killed_at is not None or process.status == 0 for process in history.processes):
-        for key, ttl in history.unreleased:
-            yield "R8", f"the key {key} was left by workers that had ended, with a TTL of {ttl} ms"
-    for key, ttl in history.residue:
-        yield "R8", f"the key {key} is left, with a TTL of {ttl} ms"
+        for key, ttl, members in history.unreleased:
+            if not are_of_the_killed(history, members):
+                yield "R8", f"the key {key} was left by workers that had ended, with a TTL of {ttl} ms"
+    for key, ttl, members in history.residue:
+        if not are_of_the_killed(history, members):
+            yield "R8", f"the key {key} is left, with a TTL of {ttl} ms"
     if history.end["channels"]:
         yield "R8", f"{history.end['channels']} channels still have subscribers"
     if history.end["connections"]:
