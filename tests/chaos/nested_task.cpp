@@ -218,6 +218,8 @@ mutex nested_task::lock_of(const lock_name& lock, whose who, const owner& strang
     case lock_name::kind::plain: return redis.mutex(lock.text);
     case lock_name::kind::red: return redis.red_lock(lock.text);
     case lock_name::kind::red_simple: return redis.red_lock(lock.text, reentrancy::not_reentrant);
+    case lock_name::kind::reader: return redis.shared_mutex(lock.text).reader();
+    case lock_name::kind::writer: return redis.shared_mutex(lock.text).writer();
     case lock_name::kind::permits: break;
   }
   return redis.expirable_semaphore(lock.text, permits_in_all).as_mutex();

@@ -154,7 +154,7 @@ section workload::draw_side(dice& d) const {
 
 section workload::draw_section(dice& d) const {
   if (has_permits(campaign_) && d.per_mille(120)) return draw_permits(d);
-  if (has_sides(campaign_) && d.per_mille(200)) return draw_side(d);
+  if (has_sides(campaign_) && d.per_mille(230)) return draw_side(d);
   auto s = drawn_for(d.around(4ms));
   const auto number = skewed_below(d, contended_.size() + 1);
   const bool breakable = number == contended_.size();
