@@ -11,7 +11,8 @@ a space, names and paths are percent-encoded, `-` as a TTL is the library's own 
   NUMBER TASK unlock  PLACE KIND NAME                         ok, lost, or unconfirmed: the servers did not answer
   NUMBER TASK renew   PLACE KIND NAME TTL                     ok, lost
   NUMBER TASK force   PLACE KIND NAME                         yes, no: nobody held it
-  NUMBER TASK stress  PLACE KIND NAME TTL ROUNDS MS FILE      ok ROUNDS: so often FILE was counted up under the lock
+  NUMBER TASK stress  PLACE KIND NAME TTL ROUNDS MS FILE      ok ROUNDS: so often FILE was counted up under the lock,
+                                                              or, with KIND read, was the same at both ends of a hold
 
 An agent may have more: `error TEXT` answers those that it does not know."""
 import concurrent.futures
@@ -110,8 +111,12 @@ class Owner:
     """A task of an agent, and the lock that it is about."""
     numbers = itertools.count(1)
 
-    def __init__(self, agent, lock):
-        self.agent, self.target, self.task = agent, lock, str(next(self.numbers))
+    def __init__(self, agent, lock, task=None):
+        self.agent, self.target, self.task = agent, lock, task or str(next(self.numbers))
+
+    def at(self, lock):
+        """The same task, and another lock."""
+        return Owner(self.agent, lock, self.task)
 
     def begin(self, verb, *words):
         target = self.target

@@ -96,9 +96,10 @@ class witness {
   std::string path_;
 };
 
+/// A writer counts the number up. A reader sees it unchanged.
 template <class Lock>
-asio::awaitable<std::string> stress(Lock lock, holdfast::lock_options terms, long long rounds, milliseconds lasts,
-                                    witness counter) {
+asio::awaitable<std::string> stress(Lock lock, bool writes, holdfast::lock_options terms, long long rounds,
+                                    milliseconds lasts, witness counter) {
   asio::steady_timer inside(co_await asio::this_coro::executor);
   const auto end = steady_clock::now() + lasts;
   long long done = 0;
@@ -107,7 +108,8 @@ asio::awaitable<std::string> stress(Lock lock, holdfast::lock_options terms, lon
     const auto before = counter.read();
     inside.expires_after(1ms);
     co_await inside.async_wait(asio::use_awaitable);
-    counter.write(before + 1);
+    if (!writes && counter.read() != before) throw std::runtime_error("a writer was beside a reader");
+    if (writes) counter.write(before + 1);
     if (const auto token = token_of(held)) counter.note(*token);
     co_await held.unlock();
   }
@@ -139,8 +141,8 @@ asio::awaitable<std::string> obey(const command& c, Lock lock, std::vector<Lease
     co_return "ok";
   }
   if (c.verb() == "stress")
-    co_return co_await stress(lock, c.options(), std::stoll(c.words.at(7)), milliseconds(std::stoll(c.words.at(8))),
-                              witness(percent_decoded(c.words.at(9))));
+    co_return co_await stress(lock, c.kind() != "read", c.options(), std::stoll(c.words.at(7)),
+                              milliseconds(std::stoll(c.words.at(8))), witness(percent_decoded(c.words.at(9))));
   throw std::invalid_argument("unknown command");
 }
 
@@ -216,6 +218,8 @@ class agent {
   static holdfast::mutex mutex(const holdfast::client& client, const command& c, holdfast::owner owner) {
     if (c.kind() == "permit") return client.expirable_semaphore(c.name(), 1).as_mutex();
     if (c.kind() == "permits") return client.expirable_semaphore(c.name(), 3).as_mutex();
+    if (c.kind() == "read") return client.shared_mutex(c.name(), owner).reader();
+    if (c.kind() == "write") return client.shared_mutex(c.name(), owner).writer();
     if (c.kind() == "fenced") return client.fenced_mutex(c.name(), owner);
     if (c.kind() == "simple") return client.simple_mutex(c.name(), owner);
     if (c.kind() == "red") return client.red_lock(c.name(), owner, holdfast::reentrancy::not_reentrant);

@@ -138,16 +138,26 @@ class Places:
 
 
 class Lock:
-    """A name of one kind, as both sides use it."""
+    """A name of one kind, as both sides use it. The kind `read-write` is of two: the holder's lock and the waiter's."""
+    STEMS = {"permit": "redisson_sc:", "permits": "redisson_sc:", "read": "redisson_rwlock:", "write": "redisson_rwlock:"}
 
     def __init__(self, place, kind, name):
         self.place, self.kind, self.name = place, kind, name
         self.keys = [name + ":1", name + ":2"] if kind == "multi" else [name]
         self.is_semaphore = kind in ("permit", "permits")
 
+    def of(self, kind):
+        return Lock(self.place, kind, self.name)
+
+    @property
+    def sides(self):
+        """The holder's lock, and the waiter's."""
+        held, _, wanted = self.kind.partition("-")
+        return self.of(held), self.of(wanted or held)
+
     def waiters(self, verb):
         """How many clients subscribe: NUMSUB counts SUBSCRIBE, SHARDNUMSUB counts SSUBSCRIBE."""
-        stem = "redisson_sc:" if self.is_semaphore else "redisson_lock__channel:"
+        stem = self.STEMS.get(self.kind.partition("-")[0], "redisson_lock__channel:")
         channels = [stem + (key if "{" in key else "{" + key + "}") for key in self.keys]
         replies = [reply for channel in channels for reply in self.place.ask("PUBSUB", verb, channel)]
         return sum(reply[1] for reply in replies if isinstance(reply, list))
@@ -156,9 +166,9 @@ class Lock:
         wait_for("a waiter that subscribes", lambda: self.waiters("NUMSUB") + self.waiters("SHARDNUMSUB"))
 
     def hold_count(self):
-        """The sum of all fields of the hash."""
+        """The sum of all counts in the hash."""
         replies = self.place.ask("HVALS", self.keys[0])
-        return sum(int(value) for reply in replies if isinstance(reply, list) for value in reply)
+        return sum(int(value) for reply in replies if isinstance(reply, list) for value in reply if value.isdigit())
 
     def permits(self):
         """How many of a semaphore are left, and how many are out."""

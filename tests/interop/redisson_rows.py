@@ -9,6 +9,7 @@ from rows import OURS_FIRST, THEIRS_FIRST, Row, Skipped, ends, renews
 
 ALL = ("mutex", "fenced", "multi")
 COUNTED = ("mutex", "fenced")
+SHARED = ("write-read", "read-write", "write-write")  # of the holder, and of the waiter
 EVERYWHERE = ("one", "sentinel", "cluster", "cluster-both")
 ANY_BYTES = ("{", "}", "{}", "}{", "a{b", "a}b", "{a}{b}", "{{a}}", "a{}b", "{a", "a b", "a\nb", "a\r\nb", "\t", "\0", "'\"",
              "\\", "%41", "+", "*", "?[a]", "ü", "日本", "🔒", "\ufeff", "x" * 5000, "redisson_lock__channel:{a}")
@@ -16,36 +17,40 @@ ONE_TAG = ("{a}", "a{b}c", "{a}:42", "{a}\0", "ü{日本}🔒", "a b", "a\nb", "
 
 
 def wakes(a, b, lock):
-    holder, waiter = a.owner(lock), b.owner(lock)
+    """A reader of Redisson that is about to wait misses the end of a write, and asks again when the TTL ends."""
+    held, wanted = lock.sides
+    holder, waiter = a.owner(held), b.owner(wanted)
     holder.lock()
-    assert b.owner(lock).try_lock() == "busy"
+    assert b.owner(wanted).try_lock() == "busy"
     waiting = waiter.begin("lock", "-")
     lock.wait_for_waiter()
     assert holder.unlock()
     waiter.granted(waiting)
-    assert a.owner(lock).try_lock() == "busy"
+    assert a.owner(held).try_lock() == "busy"
     assert waiter.unlock()
     lock.wait_until_free()
 
 
-def any_name(a, b, lock):
+def any_name(a, b, lock, script=wakes):
     for name in ONE_TAG if lock.place.topology == "cluster" else ANY_BYTES:
         try:
-            wakes(a, b, lock.place.lock(lock.kind, lock.name + name))
+            script(a, b, lock.place.lock(lock.kind, lock.name + name))
         except AssertionError as failure:
             raise AssertionError(f"{name!r}: {failure}") from failure
 
 
 def counts(a, b, lock):
-    holder = a.owner(lock)
+    held, wanted = lock.sides
+    holder = a.owner(held)
     for _ in range(3):
         holder.lock()
-    wait_for("a count of 3", lambda: lock.hold_count() == 3)
+    # A read hold of holdfast counts as one, whoever shares it.
+    wait_for("a count of 3", lambda: lock.hold_count() == (1 if a.ours and held.kind == "read" else 3))
     for _ in range(2):
         assert holder.unlock()
-        assert b.owner(lock).try_lock() == "busy"
+        assert b.owner(wanted).try_lock() == "busy"
     assert holder.unlock()
-    waiter = b.owner(lock)
+    waiter = b.owner(wanted)
     waiter.lock()
     assert waiter.unlock()
 
@@ -61,24 +66,26 @@ def one_order(a, b, lock):
 
 
 def forced(a, b, lock):
-    holder, waiter = a.owner(lock), a.owner(lock)
+    held, wanted = lock.sides
+    holder, waiter = a.owner(held), a.owner(wanted)
     holder.lock()
     waiting = waiter.begin("lock", "-")
     lock.wait_for_waiter()
-    assert b.owner(lock).force(), "there was a hold"
+    assert b.owner(held).force(), "there was a hold"
     waiter.granted(waiting)
     assert not holder.unlock()
-    assert b.owner(lock).try_lock() == "busy"
+    assert b.owner(held).try_lock() == "busy"
     assert waiter.unlock()
-    assert not b.owner(lock).force(), "there was none"
+    assert not b.owner(held).force(), "there was none"
 
 
 def held_and_waited_for(agent, other, place):
     """A lock of each kind: [lock, its holder, a waiter, the waiter's future]."""
     holds = []
-    for kind in ALL:
+    for kind in (*ALL, *SHARED):
         lock = place.lock(kind)
-        holder, waiter = Owner(agent, lock), other.owner(lock)
+        held, wanted = lock.sides
+        holder, waiter = Owner(agent, held), other.owner(wanted)
         holder.lock()
         holds.append((lock, holder, waiter, waiter.begin("lock", "-")))
         lock.wait_for_waiter()
@@ -105,7 +112,7 @@ def paused(a, b, lock):
             a.victim.signal(signal.SIGCONT)
         assert not any(holder.unlock() for _, holder, _, _ in holds)
     for each, _, waiter, _ in holds:
-        assert a.owner(each).try_lock() == "busy", "a late unlock freed the lock of another"
+        assert a.owner(each.sides[0]).try_lock() == "busy", "a late unlock freed the lock of another"
         assert waiter.unlock()
         each.wait_until_free()
 
@@ -125,7 +132,8 @@ def asks_again(a, b, lock):
 def other_messages(a, b, lock):
     if not isinstance(lock.place.ask("PUBSUB", "SHARDNUMSUB")[0], list):
         raise Skipped("this server has no sharded messages")
-    holder, waiter = a.owner(lock), b.owner(lock)
+    held, wanted = lock.sides
+    holder, waiter = a.owner(held), b.owner(wanted)
     holder.lock()
     waiting = waiter.begin("lock", "-")
     lock.wait_for_waiter()
@@ -143,7 +151,7 @@ def data(b, lock):
 
 def other_kind_keeps_out(a, b, lock):
     """The hash of another kind is waited for, and left alone."""
-    holder, other = a.owner(lock), b.owner(lock)
+    holder, other = a.owner(lock), b.owner(lock.of("mutex"))
     assert holder.try_lock() == "ok"
     assert other.try_lock() == "busy"
     assert other.ask("holder") == "corrupt" and other.ask("force") == "corrupt"
@@ -155,14 +163,103 @@ def other_kind_keeps_out(a, b, lock):
 
 
 def other_kind_comes_in(a, b, lock):
-    """The hash has no field `mode`: it is free for a read-write lock."""
-    holder, other = a.owner(lock), b.owner(lock)
+    """The hash has no field `mode`: it is free for Redisson's read-write lock."""
+    holder, other = a.owner(lock.of("mutex")), b.owner(lock)
     holder.lock()
     assert other.try_lock() == "ok", "the names of a mutex and of a read-write lock do not exclude each other"
     wait_for("a renewal that finds the other's field", lambda: all(len(fields) == 4 for fields in
                                                                    lock.place.ask("HGETALL", lock.name)))
     assert not holder.unlock()
     assert other.unlock()
+    lock.wait_until_free()
+
+
+def mutex_keeps_out(a, b, lock):
+    """A shared mutex waits for the hash of a mutex, and a mutex for that of a shared mutex. No message tells of it."""
+    holder, other = a.owner(lock.of("mutex")), b.owner(lock)
+    holder.lock()
+    assert other.try_lock() == "busy"
+    waiting = other.begin("lock", "-")
+    lock.wait_for_waiter()
+    assert holder.unlock()
+    other.granted(waiting)
+    assert holder.try_lock() == "busy"
+    assert other.unlock()
+    lock.wait_until_free()
+
+
+def writer_reads(a, b, lock):
+    """An owner that writes may read as well. The write ends last."""
+    write, read = lock.sides
+    writer, reader = a.owner(write), b.owner(read)
+    writer.lock()
+    writer.at(read).lock()
+    waiting = reader.begin("lock", "-")
+    lock.wait_for_waiter()
+    assert b.owner(write).try_lock() == "busy"
+    assert writer.at(read).unlock()
+    assert b.owner(read).try_lock() == "busy", "the end of the read ended the write"
+    assert writer.unlock()
+    reader.granted(waiting)
+    assert reader.unlock()
+    lock.wait_until_free()
+
+
+def writer_goes_on_reading(a, b, lock):
+    """Redisson's downgrade: the writer reads, and ends its write first. No message tells of it."""
+    write, read = lock.sides
+    writer, reader = a.owner(write), b.owner(read)
+    writer.lock()
+    writer.at(read).lock()
+    waiting = reader.begin("lock", "-")
+    lock.wait_for_waiter()
+    assert writer.unlock()
+    reader.granted(waiting)
+    assert b.owner(write).try_lock() == "busy"
+    assert writer.at(read).unlock()
+    assert a.owner(write).try_lock() == "busy", "the end of one read ended the other"
+    assert reader.unlock()
+    lock.wait_until_free()
+
+
+def reads_on(a, b, lock):
+    """Two readers at once. The end of one leaves the lock to the other."""
+    read, write = lock.sides
+    reader, other = a.owner(read), b.owner(read)
+    reader.lock()
+    other.lock()
+    assert other.unlock()
+    for side in (a, b):
+        assert side.owner(write).try_lock() == "busy", "the end of one read ended the other"
+    waiter = b.owner(write)
+    waiting = waiter.begin("lock", "-")
+    lock.wait_for_waiter()
+    assert reader.unlock(), "the end of one read ended the other"
+    waiter.granted(waiting)
+    assert waiter.unlock()
+    lock.wait_until_free()
+
+
+def reads_on_under_any_name(a, b, lock):
+    any_name(a, b, lock, reads_on)
+
+
+def reads_on_after_death(a, b, lock):
+    """A reader that was killed keeps nobody out for longer than its lease, once the reader beside it has ended."""
+    read, write = lock.sides
+    with a.victim.alone:
+        Owner(a.victim, read).lock()
+        reader, waiter = b.owner(read), b.owner(write)
+        reader.lock()
+        a.victim.kill()
+    waiting = waiter.begin("lock", "-")
+    end = time.monotonic() + 2 * lock.place.ttl / 1000
+    while time.monotonic() < end:
+        assert not waiting.done(), "the writer got a lock that is read"
+        time.sleep(lock.place.ttl / 6000)
+    assert reader.unlock()
+    waiter.granted(waiting)
+    assert waiter.unlock()
     lock.wait_until_free()
 
 
@@ -199,7 +296,7 @@ def failover(a, b, lock):
     holds = held_and_waited_for(a.agent, b, lock.place) + held_and_waited_for(b.agent, a, lock.place)
     assert lock.place.rig.ask("failover") == ["ok"]
     for each, holder, waiter, waiting in holds:
-        assert Owner(waiter.agent, each).try_lock() == "busy"
+        assert Owner(waiter.agent, waiter.target).try_lock() == "busy"
         assert not waiting.done()
         each.wait_for_waiter()
         assert holder.unlock()
@@ -233,6 +330,20 @@ TABLE = [
     Row("{a} renews a permit, and {b} waits for it", renews, ("permit",), ("quick",)),
     Row("{b} waits for a permit of {a}, and its release wakes it", wakes, ("permit",), ("one", "cluster")),
     Row("{b} gets the permit of {a} when its lease ends, and {a}'s release says so", ends, ("permit",), ("one",)),
+    Row("{a} renews its side over three TTLs, and {b} waits for the other", renews, SHARED, ("quick",)),
+    Row("{a} reads on when a reader of {b} has ended", reads_on, ("read-write",), EVERYWHERE),
+    Row("{b} reads on beside a reader of {a} that was killed, and then the lock is free", reads_on_after_death, ("read-write",),
+        ("quick",)),
+    Row("{b} waits while {a} has its side, and the release wakes it", wakes, SHARED, EVERYWHERE),
+    Row("{a} locks its side again, and {b} stays outside until the last unlock", counts, SHARED, ("one", "cluster")),
+    Row("{a} reads what it writes, and {b} stays outside until the write ends", writer_reads, ("write-read",), ("one", "cluster")),
+    Row("{a} goes on reading when its write ends, and {b} reads beside it", writer_goes_on_reading, ("write-read",),
+        ("one", "cluster"), THEIRS_FIRST),
+    Row("{b} gets its side when {a}'s lease ends, and {a}'s unlock says so", ends, SHARED, ("one",)),
+    Row("{b} breaks the hold of {a}'s side by force, which wakes {a}'s waiter", forced, SHARED, EVERYWHERE),
+    Row("a name of any bytes is one read-write lock for {a} and {b}", any_name, SHARED[:2], ("one", "cluster")),
+    Row("under a name of any bytes {a} reads on when a reader of {b} has ended", reads_on_under_any_name, ("read-write",),
+        ("one", "cluster")),
     Row("{a} and {b} share three permits", permits_of_both, ("permits",), ("one", "cluster")),
     Row("{a} locks again what it holds, and {b} stays outside until the last unlock", counts, COUNTED, ("one", "cluster")),
     Row("{b} gets the lock when {a}'s lease ends, and {a}'s unlock says so", ends, ALL, ("one",)),
@@ -242,12 +353,14 @@ TABLE = [
     Row("tokens grow in one order over {a} and {b}", one_order, ("fenced",), ("one", "sentinel", "cluster"), OURS_FIRST),
     Row("a name of any bytes is one lock for {a} and {b}", any_name, COUNTED, ("one", "cluster")),
     Row("{b} waits for {a} without a message", asks_again, ("spin", "fair"), ("quick",)),
-    Row("with classic messages {a} does not wake {b}, which asks again", other_messages, COUNTED, ("cluster-classic",)),
+    Row("with classic messages {a} does not wake {b}, which asks again", other_messages, (*COUNTED, *SHARED),
+        ("cluster-classic",)),
     Row("a mutex of {b} waits for a read-write lock of {a}", other_kind_keeps_out, READ_WRITE, ("quick",), THEIRS_FIRST),
     Row("a read-write lock of {b} ends a lease of {a}", other_kind_comes_in, READ_WRITE, ("quick",), OURS_FIRST),
+    Row("a shared mutex of {b} waits for a mutex of {a}", mutex_keeps_out, READ_WRITE, ("quick",), THEIRS_FIRST),
     Row("a mutex of {b} leaves data of {a} alone", data_is_left_alone, DATA, ("quick",), THEIRS_FIRST),
     Row("a lease of {a} keeps out data of {b}", data_is_refused, ("semaphore", "latch"), ("quick",), OURS_FIRST),
     Row("data of {b} ends a lease of {a}", data_ends_the_lease, ("bucket", "map"), ("quick",), OURS_FIRST),
     Row("a failover leaves each lock to its holder, of {a} or of {b}", failover, ("all",), ("sentinel",), OURS_FIRST, (2,)),
 ]
-STRESS = [(kind, place) for kind in (*ALL, "permit") for place in ("one", "cluster")]
+STRESS = [(kind, place) for kind in (*ALL, "permit", "write-read") for place in ("one", "cluster")]

@@ -46,7 +46,8 @@ def cases(table, phase, us, them):
 
 def renews(a, b, lock):
     """The place's TTL is short. It is long enough for a machine that stands still for two seconds."""
-    holder, waiter = a.owner(lock), b.owner(lock)
+    held, wanted = lock.sides
+    holder, waiter = a.owner(held), b.owner(wanted)
     holder.lock()
     end = time.monotonic() + 3 * lock.place.ttl / 1000
     waiting = waiter.begin("lock", "-")
@@ -62,13 +63,14 @@ def renews(a, b, lock):
 
 def ends(a, b, lock):
     lease = 3_000
-    holder, waiter = a.owner(lock), b.owner(lock)
+    held, wanted = lock.sides
+    holder, waiter = a.owner(held), b.owner(wanted)
     began = time.monotonic()
     holder.lock(lease)
     waiter.granted(waiter.begin("lock", "-"))
     assert time.monotonic() - began > 0.95 * lease / 1000, "the lease was cut"
     assert a.finds_out(holder.unlock()), "an unlock after the lease is no success"
-    assert a.owner(lock).try_lock() == "busy", "a late unlock freed the lock of another"
+    assert a.owner(held).try_lock() == "busy", "a late unlock freed the lock of another"
     assert waiter.unlock()
     lock.wait_until_free()
 
@@ -76,16 +78,20 @@ def ends(a, b, lock):
 def stress(a, b, lock, witness, rounds, milliseconds):
     """Owners of both sides count up a number in a file. Returns how often each did.
 
-    Two of each side; one where votes are cast, since several owners of a library split the votes among themselves."""
+    Two of each side; one where votes are cast, since several owners of a library split the votes among themselves.
+    Readers beside them see the number unchanged while they hold."""
     tokens_file = witness.with_name(witness.name + ".tokens")
     tokens_file.unlink(missing_ok=True)
     witness.write_text("0", encoding="utf-8")
     sides = (a, b) if lock.kind == "red" else (a, a, b, b)
-    lasting = [side.owner(lock).begin("stress", "-", rounds, milliseconds, encoded(witness)) for side in sides]
+    owners = [side.owner(lock.sides[0]) for side in sides]
+    if lock.kind == "write-read":
+        owners += [side.owner(lock.sides[1]) for side in sides]
+    lasting = [owner.begin("stress", "-", rounds, milliseconds, encoded(witness)) for owner in owners]
     for each in concurrent.futures.as_completed(lasting, milliseconds / 1000 + 120):  # one that fails may keep the lock
         assert each.result().startswith("ok "), each.result()
     done = [int(each.result().removeprefix("ok ")) for each in lasting]
-    counted, total = int(witness.read_text(encoding="utf-8")), sum(done)
+    counted, total = int(witness.read_text(encoding="utf-8")), sum(done[:len(sides)])
     assert counted == total, f"two held it at once: {counted} of {total}"
     if lock.kind == "fenced":
         tokens = [int(line) for line in tokens_file.read_text(encoding="utf-8").split()]

@@ -76,7 +76,7 @@ public final class RedissonAgent {
       case "locked": return yes(lock.isLocked());
       case "held": return yes(lock.isHeldByCurrentThread());
       case "stress":
-        return stress(c,
+        return stress(c, !c.kind().equals("read"),
             () -> {
               lock.lock(c.ttl(), TimeUnit.MILLISECONDS);
               return lock instanceof RFencedLock fenced ? fenced.getToken() : null;
@@ -101,7 +101,7 @@ public final class RedissonAgent {
         return "ok";
       case "unlock": return semaphore.tryRelease(own.pop()) ? "ok" : "lost";
       case "stress":
-        return stress(c,
+        return stress(c, true,
             () -> {
               own.push(semaphore.acquire());
               return null;
@@ -156,8 +156,11 @@ public final class RedissonAgent {
     });
   }
 
-  /** Only the lock protects the number in the file: two holders at once lose a count. */
-  private static String stress(Command c, Callable<Long> lock, Runnable unlock) throws Exception {
+  /**
+   * Only the lock protects the number in the file: two holders at once lose a count. A writer counts it up, a reader
+   * sees it unchanged.
+   */
+  private static String stress(Command c, boolean writes, Callable<Long> lock, Runnable unlock) throws Exception {
     final long rounds = Long.parseLong(c.words[7]);
     final long end = System.nanoTime() + Long.parseLong(c.words[8]) * 1_000_000;
     final var counter = Path.of(decoded(c.words[9]));
@@ -167,7 +170,9 @@ public final class RedissonAgent {
       final var token = lock.call();
       final long before = Long.parseLong(Files.readString(counter).strip());
       Thread.sleep(1);
-      Files.writeString(counter, String.valueOf(before + 1));
+      if (writes) Files.writeString(counter, String.valueOf(before + 1));
+      else if (Long.parseLong(Files.readString(counter).strip()) != before)
+        throw new IllegalStateException("a writer was beside a reader");
       if (token != null)
         Files.writeString(tokens, token + "\n", StandardOpenOption.CREATE, StandardOpenOption.APPEND);
       unlock.run();
