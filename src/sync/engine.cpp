@@ -227,8 +227,8 @@ void engine::set_permits(const shared_keys& keys, std::uint32_t permits, done_ha
 void engine::hold_count(const shared_keys& keys, owner_id owner, answer_handler<unsigned> done) {
   // The reference keeps the hold until the answer: its leases may end meanwhile.
   hold_ptr hold(registry_.hold_of(*keys, owner));
-  // Both sides of a shared mutex are one name. A read hold does not count for the writer's side.
-  if (hold && keys->of.bars && !hold->keys()->of.bars) hold.reset();
+  // Both sides of a shared mutex are one name. A hold counts for its own side alone.
+  if (hold && keys->of.bars != hold->keys()->of.bars) hold.reset();
   if (!hold && !closed()) return done({});
   // Redis decides whether the lock is held. The count is newer here, because it is sent in the background.
   auto answered = [hold, owner, done = std::move(done)](answer<unsigned>&& counted) {
@@ -236,8 +236,7 @@ void engine::hold_count(const shared_keys& keys, owner_id owner, answer_handler<
     if (ours) counted.value = static_cast<unsigned>(hold->count_of(owner));
     done(std::move(counted));
   };
-  // An owner that writes is asked about by its reader's lock, too: the field is that of the hold.
-  questions_.count(hold ? hold->keys() : keys, hold ? hold->field() : owner_field(), std::move(answered));
+  questions_.count(keys, hold ? hold->field() : owner_field(), std::move(answered));
 }
 
 void engine::initialise_votes(done_handler done) {

@@ -81,14 +81,32 @@ void name::forced(bool was_held) {
 void name::report_own_wait(acquisition& caller) {
   const auto& request = caller.request;
   if (request.bound || request.one_of_several || request.wait != lock_request::wait_mode::forever) return;
-  const auto* const held = caller.keys->of.bars ? live_hold() : barring_hold();
-  if (!held || held->bound()) return;
   // Without both coroutines the observer is only told that it may be so.
-  const bool known = held->coroutine && request.coroutine;
-  if (known && held->coroutine != request.coroutine) return;
+  bool known = false, perhaps = false;
+  each_unbound_before(caller.keys->of, [&](const lease_record& lease) {
+    known |= request.coroutine && lease.coroutine == request.coroutine;
+    perhaps |= !request.coroutine || !lease.coroutine;
+  });
+  if (!known && !perhaps) return;
   env().report({.kind = known ? event_kind::waiting_for_ourselves : event_kind::perhaps_waiting_for_ourselves,
                 .name = keys_->name});
-  if (env().notices) env().notices->waits_for_own_hold(caller.noticed, keys_);
+  if (env().notices) env().notices->waits_for_own_hold(caller.noticed, caller.keys);
+}
+
+// The leases without a given or bound owner of all holds that a call of this kind waits for. Its own task may have one.
+template <class Visitor>
+void name::each_unbound_before(const kind& caller, Visitor visit) const {
+  for (const auto& held : holds_) {
+    if (held.ended() || !(caller.bars || held.keys()->of.bars)) continue;
+    for (const auto* lease : held.leases())
+      if (!lease->bound) visit(*lease);
+  }
+}
+
+bool name::held_since(const kind& caller, time_point since) const {
+  bool held = false;
+  each_unbound_before(caller, [&](const lease_record& lease) { held |= lease.of->granted_at <= since; });
+  return held;
 }
 
 // ---- a grant, and what is nested in it
@@ -107,8 +125,8 @@ std::shared_ptr<lease_record> name::hold_for(const lock_request& request, const 
   claimed->open = grant.reply.value.open && may_share(keys->of, request.asked);
   const hold_ptr made(new (pool) hold(std::move(claimed), request.owner, request.bound,
                                       {grant.reply.value.token, grant.reply.value.spare_tokens}, 0, now, parts, *this));
-  made->coroutine = request.coroutine;
   auto lease = begin(made, [&] { return made->grant(request.owner, request.asked, grant.sent, now, grant.yes); });
+  lease->note_caller(request.bound, request.coroutine);
   if (env().notes) env().notes->granted(*made->on, request.note, now);
   if (hand_over_.shared()) {
     const auto waiting = line_ && !line_->empty() ? line_->size() - first_asks().served_at_once(line_->size()) : 0;
@@ -147,8 +165,14 @@ bool name::enter(hold& outer, acquisition& caller) {
   // A fenced caller needs a token, which a plain hold of the same key does not have.
   const bool may = !refusal_in(outer, row) && (!row.fenced() || outer.token()) && outer.count() < most_reentries;
   if (!may || !outer.covers(caller.request.asked, now)) return false;
-  tell_entered(outer, caller, outer.enter(caller.request.owner, caller.request.asked, now));
+  tell_entered(outer, caller, enter(outer, caller.request, now));
   return true;
+}
+
+std::shared_ptr<lease_record> name::enter(hold& open, const lock_request& request, time_point now) {
+  auto lease = open.enter(request.owner, request.asked, now);
+  lease->note_caller(request.bound, request.coroutine);
+  return lease;
 }
 
 void name::tell_entered(hold& outer, acquisition& caller, std::shared_ptr<lease_record>&& lease) {
@@ -168,7 +192,7 @@ bool name::let_join(acquisition& caller) {
   const auto now = env().now();
   const bool open = newest.on->open && &newest.keys()->of == &row && now - newest.granted_at <= row.joins;
   if (!open || !newest.covers(asked, now)) return false;
-  tell_entered(newest, caller, newest.enter(caller.request.owner, asked, now));
+  tell_entered(newest, caller, enter(newest, caller.request, now));
   return true;
 }
 
@@ -231,8 +255,8 @@ std::shared_ptr<lease_record> name::downgraded(lease_record& write, const shared
   const hold_ptr next(new (*parts.client->blocks)
                           hold(claim::make(parts.client, reader, before.field(), {&node, 1}, 1), write.owner,
                                before.bound(), {}, before.passes + 1, now, parts, *this));
-  next->coroutine = before.coroutine;
   auto lease = begin(next, [&] { return next->grant(write.owner, write.asked, answer.sent, now, answer.yes); });
+  lease->note_caller(write.bound, write.coroutine);
   each_step step;
   step([&] { before.report(event_kind::released); });
   step([&] { next->report(event_kind::acquired); });
@@ -281,8 +305,8 @@ std::shared_ptr<lease_record> name::take_over(hold& before, const acquisition& s
   const auto token = successor.keys->of.fenced() ? before.next_token() : hold::fencing();
   const hold_ptr next(new (*host_.parts.client->blocks) hold(before.on, request.owner, request.bound, token,
                                                              before.passes + 1, now, host_.parts, *this));
-  next->coroutine = request.coroutine;
   auto lease = begin(next, [&] { return next->take_over(request.asked, now); });
+  lease->note_caller(request.bound, request.coroutine);
   if (env().notes) env().notes->granted(*next->on, request.note, now);
   return lease;
 }

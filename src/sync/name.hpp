@@ -138,6 +138,8 @@ class name final : public line_place,
   bool let_join(acquisition& caller);
   /// Reports a call that may wait for its own task.
   void report_own_wait(acquisition& caller);
+  /// True: a hold that a call of this kind waits for has a lease without owner, and has been there since then.
+  bool held_since(const kind& caller, time_point since) const;
   /// The lock may be free, so the first waiter tries.
   void wake() noexcept;
   /// force_unlock() of this client was answered.
@@ -250,6 +252,8 @@ class name final : public line_place,
   bool held_here() const;
   bool may_nest(const lock_request& request) const;
   bool held_by(owner_id owner);
+  template <class Visitor>
+  void each_unbound_before(const kind& caller, Visitor visit) const;
   bool may_linger() const;
   void share();
   nanoseconds found_busy(const acquire_answer& busy);
@@ -262,6 +266,7 @@ class name final : public line_place,
   std::shared_ptr<lease_record> take_over(hold& before, const acquisition& successor, time_point now);
   void report_pass(const hold& before, milliseconds ttl, time_point now) const;
   bool enter(hold& outer, acquisition& caller);
+  static std::shared_ptr<lease_record> enter(hold& open, const lock_request& request, time_point now);
   static void tell_entered(hold& outer, acquisition& caller, std::shared_ptr<lease_record>&& lease);
   void reenter(hold& outer, std::shared_ptr<acquisition> caller);
   void move_to_hold_of(const lock_request& request, hold& granted);

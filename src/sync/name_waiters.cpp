@@ -507,7 +507,7 @@ std::vector<name::served_waiter> name::let_join_behind_first(hold& open) {
     });
     joined.reserve(behind.size());
     for (auto* const next : behind) {
-      auto lease = open.enter(next->request.owner, next->request.asked, now);
+      auto lease = enter(open, next->request, now);
       joined.push_back({take_out(*next, true), std::move(lease)});
     }
   });

@@ -160,9 +160,7 @@ void registry::may_be_free(const lock_keys& keys) {
 
 bool registry::held_since(const lock_keys& keys, time_point since) {
   auto* const found = find(keys);
-  // Only a hold without owner can make its own task wait: with an owner the call would be nested.
-  const auto* const held = found ? found->barring_hold() : nullptr;
-  return held && !held->bound() && held->granted_at <= since;
+  return found && found->held_since(keys.of, since);
 }
 
 void registry::lost_redis() {

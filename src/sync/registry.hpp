@@ -57,7 +57,7 @@ class registry final : public multi_key_host, private name_host {
   /// Keys have moved to another server. Releases that the old one has answered are sent again. `group`: only these
   /// keys.
   void repeat_releases(std::optional<key_group> group);
-  /// True: one hold without owner has held the lock since then.
+  /// As name::held_since().
   bool held_since(const lock_keys& keys, time_point since);
   /// A connection is lost. Waiters for locks of its server may wait because of it.
   void lost_redis();

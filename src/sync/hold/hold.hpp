@@ -9,6 +9,7 @@
 #include <memory>
 #include <new>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -38,7 +39,7 @@
 // take turns, the last unlock hands it to the next hold, and nothing is sent.
 //
 // Decision: a held lock is five small objects, because a client may hold a million. Name, claim, hold, lease and keys
-// of a lock take 608 bytes together (64 bit, names of up to 15 bytes). So a hold has no base with virtual functions.
+// of a lock take 592 bytes together (64 bit, names of up to 15 bytes). So a hold has no base with virtual functions.
 // Its hooks and its count of references are intrusive. Its small fields are packed at its end. Fields that most holds
 // never need are a pointer until then: a second lease, waiting changes, listeners, the text of a loss. Text that
 // follows from other fields is not kept: a channel follows from the name, an owner field from its number and the uuid.
@@ -117,7 +118,6 @@ class hold final : public boost::intrusive_ref_counter<hold> {
   const claim_ptr on;
   owner_id owner;  // the first; of a joinable hold without a lease: the last. Only the strand uses it
   const time_point granted_at;
-  const void* coroutine = nullptr;                // the co_spawn thread that has taken it; null: unknown
   boost::intrusive::slist_member_hook<> of_host;  // only the host uses it
 
   // Any thread.
@@ -158,6 +158,8 @@ class hold final : public boost::intrusive_ref_counter<hold> {
     if (!joinable() || leases_.empty()) return visit(owner);
     for (const auto* lease : leases_.all()) visit(owner_of(*lease));
   }
+  /// The leases that it has now.
+  std::span<lease_record* const> leases() const noexcept { return leases_.all(); }
   /// The hold has not ended. If its validity has run out, this call ends it.
   bool live();
   /// The reason of a loss; not_held after a release.

@@ -48,12 +48,18 @@ struct lease_record : dropped_leases::link {
   std::atomic<bool> released{false};
   std::atomic<bool> used{false};  // the user has called a function of the lease
   bool dropped_at_once = false;   // written before it is given up
+  bool bound = false;             // its caller has given or bound the owner
   const std::shared_ptr<lease_home> home;
   std::atomic<time_point::rep> fed_at;  // the grant, or the last feed()
   /// The time of the call that resumes the caller with the lease, while that call runs; else 0.
   std::atomic<time_point::rep> handed_over_at{0};
 
   // The client's strand.
+  const void* coroutine = nullptr;  // the co_spawn thread that has taken it; null: unknown
+  void note_caller(bool was_bound, const void* by) noexcept {
+    bound = was_bound;
+    coroutine = by;
+  }
   /// Called once, with the reason of a loss, or with not_held when the lease was released.
   using end_listener = function<void(error_code)>;
   /// The listener is called after all earlier ones. The address identifies it until it is called.

@@ -95,6 +95,8 @@ constexpr nanoseconds least_backoff_delay = milliseconds(20), longest_backoff_de
 //
 //   flag              idle      trying    parked    blocked   moved by
 //   woken_            old       yes       old       old       set by woken(), cleared by send()
+//   later_            old       yes       old       old       set by heard() and released() while trying, cleared by
+//                                                             send()
 //   cooling_down_     old       no        yes       old       set by next() while others have their turns; cleared by
 //                                                             send(), or while this client holds
 //   lingers_          yes       no        no        no one    set when the last waiter leaves; cleared by joined(), the
@@ -178,6 +180,7 @@ line_action line_rules::released(std::uint64_t others, const line_conditions& at
 
 line_action line_rules::heed(queue_place::heed when, const line_conditions& at) {
   if (when == queue_place::heed::now) return woken(incentive::news, at);
+  later_ |= when == queue_place::heed::later && step_ == step::trying;
   if (when == queue_place::heed::never || step_ != step::parked || delayed_) return {};
   const auto until = at.now + place_.pause(random_);
   return until < *alarm_ ? park(until, step::parked) : line_action();
@@ -375,7 +378,7 @@ line_action line_rules::send(const line_conditions& at, line_action before) {
   // timed_out() takes this for contention if the attempt finds no answer.
   if (parked_while_held()) known_.held = at.now;
   step_ = step::trying;
-  woken_ = cooling_down_ = false;
+  woken_ = later_ = cooling_down_ = false;
   alarm_.reset();
   delayed_.reset();
   const auto& request = at.first->request;
@@ -449,6 +452,7 @@ line_action line_rules::busy(const attempt& answer, const line_conditions& at, l
   const auto ttl_left = reply.holder_ttl ? holder_ttl : nanoseconds::max();
   auto poll = next_poll();
   if (waiter.tries.stands || place_.stands()) poll = std::min(poll, looks_ - random_.up_to(looks_ / 10));
+  if (later_) poll = std::min<nanoseconds>(poll, place_.pause(random_));
   // Messages begin such tries, so a flood must not cost more of them than wake-ups.
   if (at.again_after < nanoseconds::max()) {
     poll = std::min(poll, std::max(at.again_after, known_.wake_ups.next() - at.now));

@@ -216,6 +216,7 @@ class line_rules {
   step step_ = step::idle;
   incentive incentive_ = incentive::none;  // of the attempt under way
   bool woken_ = false;                     // while trying: one more attempt must follow
+  bool later_ = false;                     // while trying: the same, after the pause of a queue
   bool cooling_down_ = false;              // while parked: other clients have their turns
   bool lingers_ = false;
   bool listening_ = false;

@@ -152,6 +152,7 @@ void reentry::entered(time_point sent, primary_set at) {
   try {
     const auto& request = waiter_->request;
     lease = of_->grant(request.owner, request.asked, sent, env_.now(), at);
+    lease->note_caller(request.bound, request.coroutine);
   } catch (const std::bad_alloc&) {
     finish({redis::without_memory()});
     return of_->end_change();

@@ -119,6 +119,21 @@ TEST_CASE_METHOD(queue, "the first writer of the queue asks after the last reade
   waiting.cancel();
 }
 
+TEST_CASE_METHOD(queue,
+                 "a write that ends during an attempt of the first writer brings the next one after 30 to 40 ms") {
+  const auto waiting = stands(to_write, 0);
+  says(messages, "0");
+  const auto before = server.count();
+  says(messages, "1");
+  keeps_writer_out(0);
+  CHECK(server.count() == before);
+  advance(30ms - 1ns);
+  CHECK(server.count() == before);
+  advance(10ms);
+  CHECK(server.count() == before + 1);
+  waiting.cancel();
+}
+
 TEST_CASE_METHOD(queue, "a reader that waits asks after each message, and shows itself every 500 ms") {
   const auto waiting = stands(to_read);
   auto before = server.count();

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "unit/sync/engine_fixture.hpp"
+#include "unit/sync/kind_of_readers.hpp"
 
 using namespace holdfast;
 using namespace holdfast::test;
@@ -137,6 +138,22 @@ TEST_CASE_METHOD(alone, "a lock() that has waited for 5 s for a hold of this cli
   lock("a");
   advance(1min);
   CHECK(lines.size() == 1);
+}
+
+TEST_CASE_METHOD(alone, "a writer that has waited for 5 s for an older read hold of this client says so") {
+  link_down();
+  link_up();
+  const int one = 0;
+  const auto& rows = rows_of_readers();
+  const asking reads{{}, {}, &rows.reader, &one}, writes{{}, {}, &rows.writer, &one};
+  const auto first = lock("a", reads);
+  answers(replies::integers({1, 0, 0}));
+  REQUIRE(first.granted());
+  const auto waiting = lock("a", writes);
+  answers(replies::integers({0, 30'000}));
+  advance(5s);
+  CHECK(lines.size() == 1);
+  CHECK(said("lock 'a'"));
 }
 
 TEST_CASE_METHOD(alone, "nothing is said of a wait for another coroutine, nor where the hold has changed meanwhile") {
