@@ -53,7 +53,6 @@ class HOLDFAST_EXPORT shared_mutex {
   asio::awaitable<lease> lock(lock_options = {}) const;
 
   /// Returns empty if anybody reads, writes or waits for the lock. As mutex::try_lock(), and already_held as lock().
-  /// After a client that waited was killed, it may return empty for up to 30 s.
   asio::awaitable<std::optional<lease>> try_lock(lock_options = {}) const;
 
   /// Waits at most `wait`; 0: as try_lock; negative: invalid_wait. As mutex::try_lock_for(), and already_held as

@@ -144,6 +144,16 @@ TEST_CASE_METHOD(readers_world, "a client that is gone while it waits keeps nobo
   check_nothing_is_left();
 }
 
+TEST_CASE_METHOD(readers_world, "a client that was killed while it waited keeps no try_lock() out") {
+  for (const auto* set : {"holdfast_queue:{s}", "holdfast_readers:{s}"}) {
+    eye("ZADD", set, 1, "00000000-0000-4000-8000-000000000000");
+    auto held = run(of(first).try_lock());
+    REQUIRE(held);
+    run(held->unlock());
+  }
+  check_nothing_is_left();
+}
+
 TEST_CASE_METHOD(readers_world, "the loss of every key beside the lock costs order, and nobody waits for ever") {
   auto w = run(of(first).lock());
   started<lease> write(*this, of(second).lock());
@@ -233,6 +243,10 @@ TEST_CASE_METHOD(readers_world, "the sides are mutexes of one lock") {
   auto w = run(lock.writer().lock());
   CHECK(run(of(second).writer().is_locked()));
   run(w.unlock());
+  auto written = run(of(first, task).lock());
+  CHECK(run(lock.writer().held_by(task)));
+  CHECK_FALSE(run(lock.reader().held_by(task)));
+  run(written.unlock());
   CHECK(lock.name() == "s");
 }
 

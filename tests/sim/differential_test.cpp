@@ -194,7 +194,7 @@ class command_maker {
         {lua::permits_set, {"p", set}, {count(), how(), "c"}},
         {lua::permits_force, {k, set}, {count(), how(), "c"}},
         {lua::read_acquire, {k, "deadline", "q", "rs", "t"}, {ttl(), reader(), flag(), how(), "c", "w", "wake:"}},
-        {lua::write_acquire, {k, "q", "rs", "t"}, {ttl(), reader() + ":write", count(), "{x}"}},
+        {lua::write_acquire, {k, "q", "rs", "t"}, {ttl(), reader() + ":write", count(), "{x}", how(), "w:"}},
         {lua::read_release, {k, "deadline", "q", "rs", "t"}, {how(), "c", reader(), flag(), "w", "wake:", ttl()}},
         {lua::write_release,
          {k, "q", "rs", "t"},

@@ -165,7 +165,7 @@ void check_turn_of_readers(const scene& on) {
 
 void check_turn_that_nobody_takes(const scene& on) {
   on.listen(wake + waiter);
-  on.has_only({{"SET", turn, waiter, "PX", soon_over}, {"ZADD", queue, "5", other}});
+  on.has_only({{"SET", turn, other, "PX", soon_over}, {"ZADD", queue, "5", waiter}});
   on.pass();
   CHECK(on.does(write_acquire(my1, "0")) == "[0, -2, -1]");  // others wait
   CHECK(on.does(write_acquire(my1, "1")) == "[1]");
@@ -214,6 +214,15 @@ void check_dead_clients(const scene& on) {
   CHECK(on.does(writes_no_more(my1)) == "[0, 0, 0]");
   CHECK(on.turn_now() == "(nil)");
   CHECK(on.members(queue) == "[]");
+  // A client that does not wait comes after living clients alone.
+  for (const auto& set : {queue, readers}) {
+    on.has_only({{"ZADD", set, "1", dead, "2", waiter, "3", other}});
+    CHECK(on.does(write_acquire(my1, "0")) == "[0, -2, -1]");
+    CHECK(on.members(set) == "[waiter, other]");
+    on.has_only({{"ZADD", set, "1", dead, "2", other}});
+    CHECK(on.does(write_acquire(my1, "0")) == "[1]");
+    CHECK(on.members(set) == "[]");
+  }
 }
 
 void check_places_that_end(const scene& on) {

@@ -37,8 +37,10 @@ inline arguments read_acquire(const std::string& owner, const std::string& stand
   return eval(detail::lua::read_acquire, {lock, deadline(owner), queue, readers, turn},
               {ms, owner, stand, word, channel, waiters_channel, wake});
 }
-inline arguments write_acquire(const std::string& owner, const std::string& stand) {
-  return eval(detail::lua::write_acquire, {lock, queue, readers, turn}, {ms, owner + ":write", stand, "{m}"});
+inline arguments write_acquire(const std::string& owner, const std::string& stand,
+                               const std::string& word = "publish") {
+  return eval(detail::lua::write_acquire, {lock, queue, readers, turn},
+              {ms, owner + ":write", stand, "{m}", word, wake});
 }
 inline arguments read_release(const std::string& word, const std::string& owner, const std::string& leave,
                               const std::string& reserve = reserve_ms) {

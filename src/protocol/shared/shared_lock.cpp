@@ -54,11 +54,14 @@ void add_channel(writer& to, const lock_keys& at) {
   to.add(text_of(at.word));
   to.add(channel_parts(at));
 }
-/// The names by which waiting clients are counted and told.
-void add_waiters(writer& to, const lock_keys& at) {
-  to.add(beside(waiters_stem, at.lock));
+/// The begin of the names by which a waiting client is counted and told.
+void add_wake(writer& to, const lock_keys& at) {
   const auto wake = beside(wake_stem, at.lock);
   to.add(std::array{wake[0], wake[1], wake[2], wake[3], std::string_view(":")});
+}
+void add_waiters(writer& to, const lock_keys& at) {
+  to.add(beside(waiters_stem, at.lock));
+  add_wake(to, at);
 }
 void add_flag(writer& to, bool set) { to.add(std::int64_t{set}); }
 
@@ -228,7 +231,7 @@ call write_acquire(const lock_keys& keys, milliseconds ttl, const owner_field& f
   static constexpr recipe form{lua::write_acquire.evalsha, lua::write_acquire.body,
                                [](writer& to, const made_of& operands) {
                                  const auto& at = *operands.at;
-                                 to.begin(4, 4);
+                                 to.begin(4, 6);
                                  to.add(at.lock);
                                  add_side_keys(to, at);
                                  to.add(operands.ttl.ttl);
@@ -237,6 +240,8 @@ call write_acquire(const lock_keys& keys, milliseconds ttl, const owner_field& f
                                  auto deadlines = below(at.lock, {});
                                  deadlines[2].remove_suffix(1);  // the script adds the colon
                                  to.add(deadlines);
+                                 to.add(text_of(at.word));
+                                 add_wake(to, at);
                                },
                                nullptr, call::effect::takes};
   return {form, {.at = &keys, .field = &field, .ttl = {ttl}, .place = place}};

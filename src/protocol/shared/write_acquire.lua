@@ -1,10 +1,10 @@
--- write_acquire(lock, writers, readers, turn; ttl, owner, stand, deadlines)
+-- write_acquire(lock, writers, readers, turn; ttl, owner, stand, deadlines, word, wake)
 --   -> {1}: acquired | {0, n >= 0, rank}: busy, the TTL | {0, -1, rank}: busy, without a TTL
 --   | {0, -2, rank}: free, and other clients come first
 -- The owner, which ends with :write, gets the only field. A turn keeps the lock for the client whose turn it is.
 -- A reader without a key {deadlines}:field:rwlock_timeout:k is dead. A lock of dead readers is free, up to 64 of them.
 -- A client that is kept out joins `writers`: with stand 1 at the end, with 2 at the front. `rank`: clients before it,
--- or -1 for stand 0.
+-- or -1 for stand 0. With stand 0 living clients that wait come first, and dead ones leave their sets.
 local ttl = tonumber(ARGV[1])
 if not ttl or ttl < 1 or ttl > 86400000 or ttl % 1 ~= 0 then
   return redis.error_reply('HOLDFAST invalid ttl')
@@ -25,8 +25,20 @@ local function is_a_reader_alive()
   end
   return false
 end
-local free, left, turn, waiting = redis.call('exists', KEYS[1], KEYS[2], KEYS[3], KEYS[4]) == 0, -2, false, false
-if not free then
+local count = ARGV[5] ~= 'publish' and redis.REDIS_VERSION_NUM and 'shardnumsub' or 'numsub'
+-- Without PUBSUB nobody knows whether a client lives, so nobody waits.
+local function is_awaited(set)
+  while true do
+    local first = redis.pcall('zrange', set, '0', '0')[1]
+    local heard = first and redis.pcall('pubsub', count, ARGV[6] .. first)[2]
+    if heard ~= 0 then
+      return heard
+    end
+    redis.call('zrem', set, first)
+  end
+end
+local alone, left, turn = redis.call('exists', KEYS[1], KEYS[2], KEYS[3], KEYS[4]) == 0, -2, false
+if not alone then
   local mode, mine = unpack(redis.call('hmget', KEYS[1], 'mode', owner))
   left = redis.call('pttl', KEYS[1])
   if mine then
@@ -41,19 +53,18 @@ if not free then
     redis.call('del', KEYS[1])
     left = -2
   end
-  free = left == -2
   -- A turn without a TTL would never end.
   turn = redis.call('pttl', KEYS[4]) >= 0 and redis.call('get', KEYS[4])
-  waiting = redis.call('exists', KEYS[2], KEYS[3]) > 0
 end
-if free and (turn == client or not turn and (stand ~= '0' or not waiting)) then
+local free = left == -2
+if free and (turn == client or not turn and (stand ~= '0' or not (is_awaited(KEYS[2]) or is_awaited(KEYS[3])))) then
   redis.call('hset', KEYS[1], 'mode', 'write', owner, '1')
   local set = redis.pcall('pexpire', KEYS[1], ARGV[1])
   if set ~= 1 then
     redis.call('hdel', KEYS[1], 'mode', owner)
     return set
   end
-  if turn or waiting then
+  if not alone then
     redis.pcall('zrem', KEYS[2], client)
     redis.pcall('del', KEYS[4])
   end

@@ -9,7 +9,7 @@ local reserve = tonumber(ARGV[8])
 if not reserve or reserve < 1 or reserve > 86400000 or reserve % 1 ~= 0 then
   return redis.error_reply('HOLDFAST invalid ttl')
 end
-local new = ARGV[1] ~= 'publish' and redis.REDIS_VERSION_NUM
+local client, new = string.sub(ARGV[3], 1, 36), ARGV[1] ~= 'publish' and redis.REDIS_VERSION_NUM
 local way, count = new and ARGV[1] ~= 'both' and 'spublish' or 'publish', new and 'shardnumsub' or 'numsub'
 local function tell(channel, message)
   local copy = new and way == 'publish' and redis.pcall('spublish', channel, '0' .. message) or 0
@@ -17,10 +17,7 @@ local function tell(channel, message)
   local refused = type(told) == 'table' and told or type(copy) == 'table' and copy
   return refused and refused.err or math.max(copy, told)
 end
-local held, left, client = redis.call('hdel', KEYS[1], ARGV[3]) == 1, false, string.sub(ARGV[3], 1, 36)
-if held then
-  redis.call('hdel', KEYS[1], 'mode')
-end
+local held, left = redis.call('hdel', KEYS[1], ARGV[3]) == 1 and redis.call('hdel', KEYS[1], 'mode') >= 0, false
 if ARGV[4] == '1' then
   left = redis.pcall('zrem', KEYS[2], client) == 1
   left = redis.pcall('get', KEYS[4]) == client and redis.pcall('del', KEYS[4]) == 1 or left

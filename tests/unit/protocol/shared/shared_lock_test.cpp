@@ -63,7 +63,7 @@ TEST_CASE("the acquires of a shared mutex carry the place that their client may 
   CHECK(shown(shared_lock::read_acquire(read_a, 30s, u1, standing::last)) == read("1"));
   CHECK(shown(shared_lock::read_acquire(read_a, 30s, u1, standing::front)) == read("1"));
   const auto write = [](const char* stand) {
-    return joined(joined({"4", "a"}, side_keys), {"30000", "u:1:write", stand, "{a}"});
+    return joined(joined({"4", "a"}, side_keys), {"30000", "u:1:write", stand, "{a}", "publish", "holdfast_wake:{a}:"});
   };
   CHECK(shown(shared_writer.acquire.make(write_a, 30s, u1)) == write("0"));
   CHECK(shown(shared_lock::write_acquire(write_a, 30s, u1, standing::last)) == write("1"));
@@ -93,7 +93,9 @@ TEST_CASE("a name with a hash tag gets no braces in any key of a shared mutex") 
         words{"5", "p:{x}a", "p:{x}a:u:1:rwlock_timeout:1", "holdfast_queue:p:{x}a", "holdfast_readers:p:{x}a",
               "holdfast_turn:p:{x}a", "auto", "redisson_rwlock:p:{x}a", "u:1", "0", "holdfast_waiters:p:{x}a",
               "holdfast_wake:p:{x}a:", "20"});
-  CHECK(shown(shared_lock::write_acquire(write_tagged, 1s, u1, standing::none)).back() == "p:{x}a");
+  CHECK(shown(shared_lock::write_acquire(write_tagged, 1s, u1, standing::none)) ==
+        words{"4", "p:{x}a", "holdfast_queue:p:{x}a", "holdfast_readers:p:{x}a", "holdfast_turn:p:{x}a", "1000",
+              "u:1:write", "0", "p:{x}a", "auto", "holdfast_wake:p:{x}a:"});
 }
 
 TEST_CASE("one renewal confirms holds of both sides") {
