@@ -101,12 +101,13 @@ void actor::act_at_random() {
     const auto lease = me_->given_back[w_.below(me_->given_back.size())];
     return w_.chance(50) ? unlock(lease) : renew(lease);
   }
-  if (dice < 88) return force_unlock(w_.some_name());
+  if (dice < 88 && !w_.quiet) return force_unlock(w_.some_name());
   ask(w_.some_name());
 }
 
 lock_options actor::some_options() {
   lock_options o;
+  if (w_.quiet) return o;
   if (w_.chance(25)) o.ttl = std::chrono::duration_cast<milliseconds>(w_.between(60ms, client_.settings().ttl));
   if (o.ttl && *o.ttl >= 100ms && w_.chance(25)) o.renew = true;
   const bool renewed = o.renew.value_or(!o.ttl);
@@ -122,6 +123,7 @@ bool actor::has_lease_of(const detail::lock_keys& name) const {
 
 void actor::lock(const detail::shared_keys& name, bool reenter) {
   if (w_.is_semaphore(name->name)) return acquire(name);
+  if (w_.is_shared(name->name)) return read_or_write(name, reenter);
   const bool holds = has_lease_of(*name);
   const bool bound = reenter || holds || w_.chance(70);
   auto request = some_request(bound);
@@ -151,6 +153,23 @@ void actor::acquire(const detail::shared_keys& name) {
                         : w_.judge.begin_wait_for_permits(client_, name->name, request.amount, text);
   if (request.amount > 1) w_.met.hit("lock: several permits");
   ask_for_lock(name, std::move(request), call, false, false);
+}
+
+// An owner that reads and asks to write is refused.
+void actor::read_or_write(const detail::shared_keys& name, bool reenter) {
+  const bool holds = has_lease_of(*name);
+  auto request = some_request(reenter || holds || w_.chance(70));
+  const bool writes = w_.chance(40);
+  const auto keys =
+      std::make_shared<const detail::lock_keys>(writes ? detail::shared_writer : detail::shared_reader, name->name,
+                                                detail::naming{.prefix = {}, .word = name->word});
+  const std::string verb = verb_of(request.wait);
+  begin(verb, name->name);
+  const auto text = verb + (writes ? " to write " : " to read ") + name->name;
+  const auto call = request.wait == patience::once ? w_.judge.begin_try(client_, name->name, text)
+                                                   : w_.judge.begin_wait_for_shared(client_, name->name, writes, text);
+  w_.met.hit(writes ? "lock: to write" : "lock: to read");
+  ask_for_lock(keys, std::move(request), call, holds, false);
 }
 
 void actor::ask_for_lock(const detail::shared_keys& keys, detail::lock_request request, std::uint64_t call, bool holds,

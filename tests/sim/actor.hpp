@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "protocol/permits/permit_lock.hpp"
+#include "protocol/shared/shared_lock.hpp"
 #include "sim/judge/judge.hpp"
 
 namespace holdfast::sim {
@@ -25,6 +26,7 @@ struct workload {
   nanoseconds pace;  // between two turns of one actor, on average
   std::size_t acts_wanted;
   bool hurry = false;    // most sections last for a millisecond
+  bool quiet = false;    // nothing ends a hold but its owner
   std::size_t acts = 0;  // verbs called, of all actors together: who waits lets most of its turns pass
 
   bool chance(unsigned percent) { return random.next() % 100 < percent; }
@@ -33,6 +35,8 @@ struct workload {
   const detail::shared_keys& some_name() { return names[below(names.size())]; }
   /// The kind of lock that is meant to be at this name.
   const detail::kind& kind_of(const std::string& name) const { return keys_of(name).of; }
+  bool is_shared(const std::string& name) const { return &kind_of(name) == &detail::shared_writer; }
+  shared_names shared_at(const std::string& name) const { return shared_names(keys_of(name)); }
   bool is_semaphore(const std::string& name) const { return &kind_of(name) == &detail::permit_lock; }
   semaphore semaphore_at(const std::string& name) const {
     return semaphore(static_cast<const detail::permit_keys&>(keys_of(name)));
@@ -74,6 +78,7 @@ class actor : public std::enable_shared_from_this<actor> {
   void ask_for_lock(const detail::shared_keys& keys, detail::lock_request request, std::uint64_t call, bool holds,
                     bool fenced);
   void acquire(const detail::shared_keys& name);
+  void read_or_write(const detail::shared_keys& name, bool reenter);
   void lock_any();
   void lock_all();
   detail::lock_request some_request(bool bound);

@@ -6,6 +6,7 @@
 
 #include "protocol/derived_keys.hpp"
 #include "protocol/keys.hpp"
+#include "protocol/shared/shared_lock.hpp"
 
 namespace holdfast::sim {
 using namespace std::chrono_literals;
@@ -14,6 +15,14 @@ namespace {
 
 /// The end of a permit that never ends.
 constexpr double endless = 2e12;
+
+void erase_side_keys(keyspace& data, const shared_names& of) {
+  for (const auto* key : {&of.queue, &of.readers, &of.turn}) data.erase(*key);
+  std::vector<std::string> deadlines;
+  for (const auto& [key, e] : data.all())
+    if (of.is_deadline(key)) deadlines.push_back(key);
+  for (const auto& key : deadlines) data.erase(key);
+}
 
 }  // namespace
 
@@ -61,6 +70,8 @@ const std::vector<faults::kind>& faults::kinds() {
       {"FLUSHALL", 2, &faults::flush_all},
       {"DEL of a lock", 4, &faults::delete_lock},
       {"counter or door lost", 4, &faults::evict_counter},
+      {"place or turn lost", 3, &faults::evict_place},
+      {"deadline of a reader lost", 2, &faults::evict_deadline},
       {"key of another type", 2, &faults::put_another_type},
       {"hold without TTL", 2, &faults::put_hold_without_ttl},
       {"TTL taken away", 2, &faults::take_ttl_away},
@@ -270,6 +281,12 @@ bool faults::spoof_message() {
                  .execute({name->word == detail::publish_word::automatic ? "SPUBLISH" : "PUBLISH",
                            detail::channel_of(*name), payloads[w_.below(std::size(payloads))]})
                  .integer;
+  for (const auto& name : w_.names)
+    if (w_.is_shared(name->name))
+      heard += node.program()
+                   .execute({name->word == detail::publish_word::automatic ? "SPUBLISH" : "PUBLISH",
+                             detail::shared_lock::wake_channel_of(*name, some_client().id()), "w"})
+                   .integer;
   return heard != 0;
 }
 
@@ -415,6 +432,7 @@ bool faults::never_ends(std::size_t node, const std::string& name) {
 bool faults::take_away(std::size_t node, const std::string& name) {
   w_.judge.excuse(name);
   return tamper(node, [&](keyspace& data) {
+    if (w_.is_shared(name)) erase_side_keys(data, w_.shared_at(name));
     if (!w_.is_semaphore(name)) return data.erase(name);
     const auto of = w_.semaphore_at(name);
     data.erase(of.door);
@@ -430,6 +448,31 @@ bool faults::evict_counter() {
   const auto& key = w_.chance(70) ? of.name : of.door;
   w_.judge.released_in_silence(name);
   return tamper(some_node_with(key), [&](keyspace& data) { return data.erase(key); });
+}
+
+// The order of the clients is lost, and none of them has a message.
+bool faults::evict_place() {
+  const auto& name = w_.some_name()->lock;
+  if (!w_.is_shared(name)) return false;
+  const auto of = w_.shared_at(name);
+  const std::string* const keys[] = {&of.queue, &of.readers, &of.turn};
+  w_.judge.released_in_silence(name);
+  const auto& key = *keys[w_.below(std::size(keys))];
+  return tamper(some_node_with(key), [&](keyspace& data) { return data.erase(key); });
+}
+
+// A writer takes that reader for dead, until the reader's next renewal.
+bool faults::evict_deadline() {
+  const auto& name = w_.some_name()->lock;
+  if (!w_.is_shared(name)) return false;
+  const auto of = w_.shared_at(name);
+  const auto n = some_node_with(name);
+  std::vector<std::string> all;
+  for (const auto& [key, e] : nodes_[n].program().keys().all())
+    if (of.is_deadline(key)) all.push_back(key);
+  if (all.empty()) return false;
+  w_.judge.excuse(name);
+  return tamper(n, [&](keyspace& data) { return data.erase(all[w_.below(all.size())]); });
 }
 
 bool faults::delete_lock() {
@@ -467,6 +510,12 @@ bool faults::put_hold_without_ttl() {
       for (std::size_t i = 0; i < out; ++i)
         data.to_write<sorted_set>(of.permits)->set("somebody:" + std::to_string(i), endless);
       return data.put(name, std::to_string(of.total - out)).text() != nullptr;
+    }
+    if (w_.is_shared(name)) {
+      auto& hash = *data.to_write<hash_value>(name);
+      const bool writes = w_.chance(50);
+      hash.set("mode", writes ? "write" : "read");
+      return hash.set(like_a_lock ? writes ? "somebody:1:write" : "somebody:1" : "somebody", "1");
     }
     return is_string(name) ? data.put(name, like_a_lock ? "somebody" : std::string(300, 'x')).text() != nullptr
                            : data.to_write<hash_value>(name)->set(like_a_lock ? "somebody:1" : "somebody", "1");

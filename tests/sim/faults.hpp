@@ -81,6 +81,8 @@ class faults {
   bool flush_all();
   bool delete_lock();
   bool evict_counter();
+  bool evict_place();
+  bool evict_deadline();
   bool is_string(const std::string& name) const;
   bool never_ends(std::size_t node, const std::string& name);
   bool put_another_type();

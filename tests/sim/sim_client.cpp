@@ -41,14 +41,15 @@ std::string sim_client::hold_count::wrong_at_the_end() const {
 sim_client::sim_client(scheduler& plan, deployment& to, trace& log, coverage& met, config settings, std::uint64_t seed,
                        std::size_t number)
     : plan_(plan), name_("client" + std::to_string(number)), settings_(std::move(settings)), random_(seed),
-      weather_random_(~seed), order_random_(seed ^ (seed >> 32)), process_(plan.time(), order_random_) {
+      weather_random_(~seed), order_random_(seed ^ (seed >> 32)), id_{random_.next(), random_.next()},
+      process_(plan.time(), order_random_) {
   settings_.observer = std::make_shared<event_log>(plan, log, met, holds_, name_);
   for (auto& each : to.machines())
     ways_.emplace_back(plan, each, weather_random_, log, to.machines().size() == 1 ? name_ : name_ + '@' + each.name());
   servers_ =
       detail::make_topology({process_.strand(), plan.time(), process_, random_, network_}, to.servers_for(settings_),
                             settings_, [this](const event& e) { settings_.observer->on(e); });
-  const detail::owner_fields fields{detail::uuid{random_.next(), random_.next()}};
+  const detail::owner_fields fields{id_};
   uuid_ = std::string(fields.client_uuid());
   const auto id = detail::owner_field(*fields.client(), 1).permit(0);
   half_of_uuid_.assign(id.data(), id.size() / 2);

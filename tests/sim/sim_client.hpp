@@ -38,6 +38,7 @@ class sim_client {
   std::deque<sim::route>& ways() noexcept { return ways_; }
   const config& settings() const noexcept { return settings_; }
   const std::string& name() const noexcept { return name_; }
+  const detail::uuid& id() const noexcept { return id_; }
   /// What its owner fields begin with.
   const std::string& uuid() const noexcept { return uuid_; }
   /// A field or a permit of it. The ids of its permits begin with half of its uuid.
@@ -69,6 +70,7 @@ class sim_client {
   hold_count holds_;
   config settings_;
   test::seeded_random random_, weather_random_, order_random_;
+  const detail::uuid id_;
   std::string uuid_, half_of_uuid_;
   sim::process process_;
   std::deque<sim::route> ways_;

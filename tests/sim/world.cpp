@@ -21,7 +21,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::size_t least_acts = 200, least_faults = 5;
+constexpr std::size_t least_acts = 200, least_faults = 5, acts_of_a_quiet_seed = 5;
 
 constexpr std::string_view simple = "simple_";
 
@@ -29,6 +29,8 @@ constexpr std::string_view simple = "simple_";
 constexpr int percent_of_secrets = 25;
 /// So many of the names of other seeds are semaphores. A life with one costs more time.
 constexpr int percent_of_semaphores = 15;
+/// So many are shared mutexes.
+constexpr int percent_of_shared = 15;
 /// In so many of those with a cluster messages go to the nodes of their slot alone.
 constexpr int percent_of_sharded = 80;
 const std::string marker(detail::vote_marker);
@@ -59,7 +61,14 @@ std::string_view name_of_script(std::string_view digest) {
       {lua::permits_renew.sha1, "permits_renew"},
       {lua::permits_release.sha1, "permits_release"},
       {lua::permits_set.sha1, "permits_set"},
-      {lua::permits_force.sha1, "permits_force"}};
+      {lua::permits_force.sha1, "permits_force"},
+      {lua::read_acquire.sha1, "read_acquire"},
+      {lua::write_acquire.sha1, "write_acquire"},
+      {lua::read_release.sha1, "read_release"},
+      {lua::write_release.sha1, "write_release"},
+      {lua::shared_renew.sha1, "shared_renew"},
+      {lua::shared_force.sha1, "shared_force"},
+      {lua::shared_holder.sha1, "shared_holder"}};
   const auto found = std::find_if(std::begin(names), std::end(names), [&](const auto& n) { return n.first == digest; });
   return found == std::end(names) ? std::string_view() : found->second;
 }
@@ -87,9 +96,18 @@ std::string outcome_of(std::string_view script, const reply& r) {
     const auto state = r.elements.at(0).integer;
     return state > 0 ? "acquired" : state == 0 ? "busy" : "door";
   }
+  if (script == "read_acquire" || script == "write_acquire") {
+    if (r.elements.at(0).integer == 1) return "acquired";
+    const auto left = r.elements.at(1).integer;
+    return left >= 0 ? "busy" : left == -1 ? "busy without TTL" : "free, and another client's turn";
+  }
+  if (script == "read_release" && r.type == reply::kind::array && r.elements.at(0).integer == 0) return "others read";
+  if (script == "shared_holder")
+    return r.type == reply::kind::array ? "held" : r.type == reply::kind::nil ? "free" : "no lock";
   if (script == "permits_set") return "set";
   if (script == "permits_force") return r.elements.at(0).integer > 0 ? "broken" : "0";
-  if (script == "release" || script == "permits_release") return r.type == reply::kind::nil ? "not yours" : "freed";
+  if (script.ends_with("release") && !script.ends_with("force_release"))
+    return r.type == reply::kind::nil ? "not yours" : "freed";
   if (script.ends_with("renew"))
     return std::any_of(r.elements.begin(), r.elements.end(), [](const reply& e) { return e.integer != 1; })
                ? "not yours"
@@ -111,6 +129,9 @@ detail::deployment kind_of(std::uint64_t seed) {
   }
 }
 
+/// One seed of twenty has shared mutexes of our clients alone, and no fault.
+bool is_quiet(std::uint64_t seed) { return seed % 20 == 15; }
+
 /// Of two seeds of a kind, in the order of all, one has turns.
 bool takes_turns(std::uint64_t seed) { return seed / 20 % 2 == 1; }
 /// Of four seeds of each of these, one has notes.
@@ -120,18 +141,22 @@ bool keeps_notes(std::uint64_t seed) { return seed / 40 % 4 == 1; }
 class world {
  public:
   world(std::uint64_t seed, coverage& met, std::ostream* out)
-      : random_(seed), met_(met), log_(out), settings_(some_settings(seed)),
+      : random_(seed), met_(met), log_(out), quiet_(is_quiet(seed)), settings_(some_settings(seed)),
         servers_(kind_of(seed), plan_, random_, log_, settings_.ttl), judge_(plan_, servers_, met),
         work_{
-            plan_, log_, met_, judge_, random_, some_names(), {}, least_acts + random_.next() % 100, takes_turns(seed)},
+            plan_, log_, met_, judge_, random_, some_names(), {}, least_acts + random_.next() % 100, takes_turns(seed),
+            quiet_},
         faults_(work_, servers_, clients_, settings_.ttl) {
     work_.pace = nanoseconds(settings_.ttl) / static_cast<int>(2 + random_.next() % 15);
-    for (const auto& name : work_.names)
+    if (quiet_) make_quiet();
+    for (const auto& name : work_.names) {
       if (work_.is_semaphore(name->name)) judge_.add(static_cast<const detail::permit_keys&>(*name));
+      if (work_.is_shared(name->name)) judge_.add_shared(*name);
+    }
     if (votes()) found();
     for (std::size_t i = 0; i < 3 + random_.next() % 2; ++i) add_client(i);
     // Who writes by hand writes to one node.
-    for (std::size_t i = 0; !votes() && i < 1 + random_.next() % 2; ++i)
+    for (std::size_t i = 0; !votes() && !quiet_ && i < 1 + random_.next() % 2; ++i)
       peers_.push_back(std::make_unique<peer>(work_, servers_, i));
     faults_.close_client = [this](sim_client& c) { return close(c); };
     for (std::size_t m = 0; m < servers_.machines().size(); ++m) {
@@ -159,8 +184,8 @@ class world {
     v.clients = clients_.size();
     for (const auto& a : actors_) a->start();
     for (const auto& p : peers_) p->start();
-    faults_.start();
-    while (work_.acts < work_.acts_wanted || faults_.felt() < least_faults) step();
+    if (!quiet_) faults_.start();
+    while (work_.acts < work_.acts_wanted || (!quiet_ && faults_.felt() < least_faults)) step();
     v.acts = work_.acts;
     v.faults = faults_.felt();
     log_.note(plan_.now(), "world", "winds down");
@@ -170,6 +195,13 @@ class world {
 
  private:
   bool votes() const noexcept { return servers_.what() == detail::deployment::primaries; }
+
+  // Holds are short, so that a bound is judged which depends on them.
+  void make_quiet() {
+    judge_.expect_bounds();
+    work_.pace = work_.between(1ms, 20ms);
+    work_.acts_wanted *= acts_of_a_quiet_seed;
+  }
 
   /// As an operator does it. Some let nobody see which run a server is.
   void found() {
@@ -195,7 +227,10 @@ class world {
     constexpr const char* in_slots[] = {"orders:1", "{a}", "{a}:2", "{a}:3", "b", "{b}:2", "c", "d"};
     const detail::naming naming{.prefix = {}, .word = word};
     for (const auto* name : servers_.what() == detail::deployment::cluster ? in_slots : alone) {
-      if (!votes() && random_.next() % 100 < percent_of_semaphores)
+      const auto dice = static_cast<int>(random_.next() % 100);
+      if (quiet_ || (!votes() && dice < percent_of_shared))
+        all.push_back(std::make_shared<const detail::lock_keys>(detail::shared_writer, name, naming));
+      else if (!votes() && dice < percent_of_shared + percent_of_semaphores)
         all.push_back(std::make_shared<const detail::permit_keys>(detail::permit_lock, name, naming,
                                                                   static_cast<std::uint32_t>(1 + random_.next() % 4)));
       else
@@ -254,10 +289,13 @@ class world {
       token_given(machine, a.at(2 + static_cast<std::size_t>(r.elements[0].integer)), a.at(3 + std::stoul(a.at(2)) + 1),
                   r.elements[1]);
     if (name.find("acquire_all") != name.npos) return on_several(machine, name, a, r);
-    if (outcome_of(name, r) == "busy without TTL" || (r.is_error() && !detail::classify(r.text).mends_itself()))
+    const bool asks = name == "shared_holder";
+    if (!asks &&
+        (outcome_of(name, r) == "busy without TTL" || (r.is_error() && !detail::classify(r.text).mends_itself())))
       judge_.refused_for_good(
           a.at(3), a.at(3 + std::stoul(a.at(2)) + 1));  // of a node that votes nobody wants any one of several
-    if ((name.ends_with("force_release") || name == "permits_force") && !r.is_error()) judge_.excuse(a[3], true);
+    if ((name.ends_with("force_release") || name == "permits_force" || name == "shared_force") && !r.is_error())
+      judge_.excuse(a[3], true);
   }
 
   /// See permits_acquire.lua.
@@ -288,7 +326,7 @@ class world {
       const auto& key = a.at(3 + i);
       if (!replaced(machine, key)) continue;
       // Of several in one renewal each has its own answer.
-      const bool its = has_it || (name.ends_with("renew") && r.elements.at(i).integer == 1);
+      const bool its = has_it || (name.ends_with("renew") && r.elements.at(i * r.elements.size() / keys).integer == 1);
       for (std::size_t arg = 3 + keys; arg < a.size(); ++arg) judge_.answered_by_another(machine, key, a[arg], its);
     }
   }
@@ -352,6 +390,7 @@ class world {
   test::seeded_random random_;
   coverage& met_;
   trace log_;
+  const bool quiet_;
   scheduler plan_;
   const config settings_;
   deployment servers_;

@@ -25,6 +25,17 @@ constexpr nanoseconds glance = std::chrono::milliseconds(1);
 /// The time in which a first waiter for several permits closes the door: the longest cool-down of its client, and the
 /// pause until it asks again.
 constexpr nanoseconds door = std::chrono::milliseconds(1500);
+/// The longest pause between two attempts of a client with a place in the queue of a shared mutex.
+constexpr nanoseconds look = std::chrono::milliseconds(500);
+/// Of a shared mutex: an unlock, the message to the next client, its command and the answer. Each way takes 2 ms at
+/// most, and a command that the node has forgotten is repeated.
+constexpr nanoseconds hand_over = std::chrono::milliseconds(15);
+/// The time in which the first calls of a client make its connections, and the node learns the scripts.
+constexpr nanoseconds first_connections = std::chrono::milliseconds(200);
+/// The time after a grant in which readers of a client join its hold, and in which its writers pass theirs on.
+constexpr nanoseconds joining = std::chrono::milliseconds(5), stint = std::chrono::milliseconds(20);
+/// The time for which holds of a shared mutex are remembered. No bound is longer.
+constexpr nanoseconds remembered = std::chrono::seconds(5);
 /// The time in which callers that divide the nodes among themselves have a winner. They give back and try again after
 /// random pauses of up to a second.
 constexpr nanoseconds contest = std::chrono::seconds(5);

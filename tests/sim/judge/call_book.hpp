@@ -20,6 +20,7 @@ struct call_record {
   std::string tries{};                   // the name of a lock that is asked for once
   bool wants_all = false;
   unsigned amount = 1;  // of permits
+  bool writes = false;  // a shared mutex
 
   bool waits_for_lock(const std::string& name) const {
     return std::find(waits_for.begin(), waits_for.end(), name) != waits_for.end();

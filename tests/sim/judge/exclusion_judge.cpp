@@ -27,7 +27,8 @@ void exclusion_judge::look_at(hold_record& each) {
   const auto until = known_.stored.backed_until(hold.keys()->lock, each.fields);
   const bool covered = until && *until >= hold.valid_until();
   each.longest_ttl = std::max(each.longest_ttl, hold.ttl());
-  claims_[each.name()].push_back({each.client->name(), covered, each.asked, each.fields.size()});
+  claims_[each.name()].push_back(
+      {each.client->name(), covered, each.asked, known_.stored.taken_by(each.name(), each.fields)});
   if (covered) return each.uncovered_since.reset();
   each.ever_uncovered = true;
   // The answer to a command from before the fault may arrive after it. Several nodes confirm one after the other: they
@@ -57,7 +58,7 @@ void exclusion_judge::look_at(peer_claim& each) {
   if (each.until <= known_.now()) return;
   const auto until = known_.stored.backed_until(each.name, each.field);
   const bool covered = until && *until >= each.until;
-  claims_[each.name].push_back({"a peer", covered, each.asked, 1});
+  claims_[each.name].push_back({"a peer", covered, each.asked, known_.stored.taken_by(each.name, {each.field})});
   if (covered)
     each.covered_at = known_.now();
   else if (known_.excused.broken_or_forgotten_at(each.name) < each.covered_at)
@@ -68,8 +69,8 @@ void exclusion_judge::compare_claims() {
   for (const auto& [name, claims] : claims_) {
     std::size_t claimed = 0, backed = 0;
     for (const auto& each : claims) {
-      claimed += each.amount;
-      if (each.backed) backed += each.amount;
+      claimed += each.taken;
+      if (each.backed) backed += each.taken;
     }
     const auto capacity = known_.stored.capacity_of(name);
     if (claimed <= capacity) continue;
@@ -77,7 +78,9 @@ void exclusion_judge::compare_claims() {
                                         [](const auto& one, const auto& other) { return one.asked < other.asked; });
     if (backed > capacity || known_.excused.broken_at(name) < first->asked)
       known_.found.accuse(claims.front().holder + " and " + claims.back().holder,
-                          "hold " + std::to_string(claimed) + " of " + std::to_string(capacity) + ": " + name);
+                          known_.stored.shared_of(name)
+                              ? "hold " + name + " together, and one of them writes"
+                              : "hold " + std::to_string(claimed) + " of " + std::to_string(capacity) + ": " + name);
     known_.met.hit("overlap explained by a fault outside the guarantee");
   }
 }

@@ -10,7 +10,8 @@ namespace holdfast::sim {
 
 /// The promise of exclusion, in each instant:
 ///   - A hold that claims to be exclusive has its field at the node, for at least as long as the claim.
-///   - No other claim on its name is backed by the node. Of a semaphore, no more are than there are permits.
+///   - No other claim on its name is backed by the node. Of a semaphore, no more are than there are permits. Readers
+///     of a shared mutex stand together, and a writer stands alone.
 ///   - Only a fault outside the guarantee takes a claim away. Within a renewal it is backed again, or its client knows.
 ///   - A lock that is granted is valid for at least the least validity.
 ///   - A claim that is over never begins again.
@@ -41,7 +42,7 @@ class exclusion_judge {
     std::string holder;
     bool backed;
     time_point asked;
-    std::size_t amount;  // of permits
+    std::size_t taken;  // of the capacity
   };
 
   void look_at(peer_claim&);

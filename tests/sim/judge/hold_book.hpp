@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "protocol/shared/shared_lock.hpp"
 #include "sim/sim_client.hpp"
 
 namespace holdfast::sim {
@@ -19,6 +20,7 @@ inline std::string field_of(const detail::hold& hold) { return std::string(std::
 
 /// The text that the node stores for this hold: a field, or the ids of permits.
 inline std::vector<std::string> fields_of(const detail::hold& hold) {
+  if (&hold.keys()->of == &detail::shared_writer) return {field_of(hold) + ":write"};
   if (!hold.keys()->of.semaphore.make) return {field_of(hold)};
   std::vector<std::string> ids;
   for (std::uint8_t i = 0; i < hold.field().amount(); ++i) {

@@ -33,6 +33,12 @@ std::uint64_t judge::begin_wait_for_permits(const sim_client& client, std::strin
   return call;
 }
 
+std::uint64_t judge::begin_wait_for_shared(const sim_client& client, std::string name, bool writes, std::string text) {
+  const auto call = begin_wait(client, {std::move(name)}, std::move(text));
+  known_.calls.at(call).writes = writes;
+  return call;
+}
+
 std::uint64_t judge::begin_wait_for_all(const sim_client& client, std::vector<std::string> names, std::string text) {
   const auto call = begin_wait(client, std::move(names), std::move(text));
   known_.calls.at(call).wants_all = true;
@@ -84,11 +90,13 @@ void judge::look() {
   known_.holds.forget_if(
       [&](const auto& each) { return each.over && each.hold->count() == 0 && !known_.delayed(each); });
   exclusion_.compare_claims();
+  shared_.note_holds();
   const auto next = known_.plan.next().value_or(time_point::max());
   if (known_.now() < next_glance_ && next < next_glance_) return;
   next_glance_ = known_.now() + bounds::glance;
   waiters_.look();
   permits_.look();
+  shared_.look();
   residue_.look();
 }
 

@@ -11,6 +11,7 @@
 //   all_or_none_judge  of several locks all are granted, or none
 //   token_judge        fencing tokens grow, and their owner gets them
 //   permit_judge       permits add up, and are granted while enough are left
+//   shared_judge       readers and writers are admitted, and wait no longer than others need
 //   residue_judge      no field, key or subscription is left
 //   succession_judge   nobody talks to a primary that was replaced
 //   answer_judge       each call is answered once
@@ -32,6 +33,7 @@
 #include "sim/judge/lease_end_judge.hpp"
 #include "sim/judge/permit_judge.hpp"
 #include "sim/judge/residue_judge.hpp"
+#include "sim/judge/shared_judge.hpp"
 #include "sim/judge/succession_judge.hpp"
 #include "sim/judge/suspension_judge.hpp"
 #include "sim/judge/token_judge.hpp"
@@ -45,6 +47,9 @@ class judge {
 
   void add(sim_client& client) { known_.clients.add(client); }
   void add(const detail::permit_keys& of_a_semaphore) { known_.stored.add(of_a_semaphore); }
+  void add_shared(const detail::lock_keys& keys) { known_.stored.add_shared(keys); }
+  /// Each name is a shared mutex of clients of the library, and no fault strikes.
+  void expect_bounds() { shared_.expect_bounds(); }
 
   // Calls: each must be answered once.
   std::uint64_t begin(const sim_client& client, std::string text);
@@ -54,6 +59,8 @@ class judge {
   std::uint64_t begin_wait(const sim_client& client, std::vector<std::string> names, std::string text);
   /// A call that waits for permits of a semaphore.
   std::uint64_t begin_wait_for_permits(const sim_client& client, std::string name, unsigned amount, std::string text);
+  /// A call that waits to read or to write.
+  std::uint64_t begin_wait_for_shared(const sim_client& client, std::string name, bool writes, std::string text);
   /// A call that waits for all of several.
   std::uint64_t begin_wait_for_all(const sim_client& client, std::vector<std::string> names, std::string text);
   void answered(std::uint64_t call) { answers_.answered(call); }
@@ -162,6 +169,7 @@ class judge {
   all_or_none_judge several_{known_};
   token_judge tokens_{known_};
   permit_judge permits_{known_};
+  shared_judge shared_{known_};
   residue_judge residue_{known_};
   succession_judge succession_{known_};
   answer_judge answers_{known_};

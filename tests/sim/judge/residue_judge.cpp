@@ -60,17 +60,21 @@ void residue_judge::look_at(std::size_t node, const std::string& key, const std:
     record.outage = std::max(record.outage, link.clear_since - link.trouble_began);
   const bool held = known_.holds.any(
       [&](const auto& each) { return each.has(field) && (each.hold->exclusive() || known_.delayed(each)); });
+  const auto* shared = known_.stored.shared_of(key);
+  const bool is_place = shared && field.find(storage::place) != field.npos;
+  const bool to_write = is_place && field.ends_with(shared->queue);
   const bool asked = known_.calls.any([&](const auto& call) {
-    const bool wants = call.tries == key || call.waits_for_lock(key);
-    return call.client == &client && wants && call.since <= record.first_seen;
+    if (call.client != &client) return false;
+    if (is_place) return call.waits_for_lock(key) && call.writes == to_write;
+    return (call.tries == key || call.waits_for_lock(key)) && call.since <= record.first_seen;
   });
   record.met_replica |= known_.stored.holder(node, key).program().is_replica();
-  // The release of a permit needs several keys, and is sent again until its slot has moved.
-  const bool of_semaphore = known_.stored.semaphore_of(key) != nullptr;
-  if (held || asked || (of_semaphore && known_.servers.moves(key))) return record.unwanted_since.reset();
+  // The release of a permit, of a reader or of a writer needs several keys, and is sent again until its slot has moved.
+  const bool several_keys = shared || known_.stored.semaphore_of(key);
+  if (held || asked || (several_keys && known_.servers.moves(key))) return record.unwanted_since.reset();
   if (!record.unwanted_since) record.unwanted_since = now;
   const auto due = std::max(*record.unwanted_since, known_.clients.undisturbed_from(client, node)) + bounds::journey +
-                   (of_semaphore ? bounds::longest_redirect_pause : nanoseconds());
+                   (several_keys ? bounds::longest_redirect_pause : nanoseconds());
   const bool overdue = owner->closed_in_peace || now > due;
   // A client sends a release that a replaced server has answered again, once it knows the next server.
   const auto awake = awake_since_.find(&client);

@@ -9,8 +9,8 @@
 namespace holdfast::sim {
 
 /// The promise that nothing is left:
-///   - A client's field, permit or door belongs to a hold or to an open call. Otherwise it is given back as soon as its
-///     client is undisturbed.
+///   - A client's field, permit, door or place in a queue belongs to a hold or to an open call. Otherwise it is given
+///     back as soon as its client is undisturbed.
 ///   - A client that has closed undisturbed has left no field.
 ///   - At the end there is no key but counters and votes, no permit that is out, and no subscription.
 /// A node that became a replica takes no field back.

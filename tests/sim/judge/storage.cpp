@@ -16,10 +16,26 @@ std::optional<time_point> storage::kept_until(server& at, std::string_view name,
   const auto* of = semaphore_of(name);
   const auto* e = std::as_const(at.program().keys()).find(of ? of->permits : name);
   if (!stored(e, field)) return std::nullopt;
+  if (!of && shared_of(name)) {
+    const auto end = end_of(at, *shared_of(name), *e, field);
+    return end > plan_.now() ? std::optional(end) : std::nullopt;
+  }
   if (!of) return end_of(at, *e);
   const auto score = e->sorted() ? e->sorted()->score_of(field) : std::nullopt;
   const auto end = score ? end_of(at, *score) : time_point();
   return end > plan_.now() ? std::optional(end) : std::nullopt;
+}
+
+// A slot moves key by key.
+time_point storage::end_of(server& at, const shared_names& of, const keyspace::entry& lock,
+                           std::string_view field) const {
+  if (shared_names::writes(field)) return end_of(at, lock);
+  const auto key = of.deadline_of(field);
+  auto& other = holder(0, key);
+  for (auto* each : {&at, &other})
+    if (const auto* deadline = std::as_const(each->program().keys()).find(key))
+      return std::min(end_of(at, lock), end_of(*each, *deadline));
+  return {};
 }
 
 std::optional<time_point> storage::backed_until(std::string_view name, std::string_view field) const {

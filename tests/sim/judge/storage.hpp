@@ -36,15 +36,32 @@ class storage {
     return found == semaphore_of_.end() ? nullptr : found->second;
   }
   const std::deque<semaphore>& semaphores() const noexcept { return semaphores_; }
+  void add_shared(const detail::lock_keys& keys) {
+    const auto& added = shared_.emplace_back(keys);
+    for (const auto* key : {&added.name, &added.queue, &added.readers, &added.turn}) shared_of_[*key] = &added;
+  }
+  /// The shared mutex that has this key; null: none.
+  const shared_names* shared_of(std::string_view key) const {
+    if (shared_.empty()) return nullptr;
+    if (const auto found = shared_of_.find(key); found != shared_of_.end()) return found->second;
+    const auto deadline = std::ranges::find_if(shared_, [&](const auto& each) { return each.is_deadline(key); });
+    return deadline == shared_.end() ? nullptr : &*deadline;
+  }
+  const std::deque<shared_names>& shared() const noexcept { return shared_; }
   /// The name of the lock that has this key.
   const std::string& name_of(const std::string& key) const {
-    const auto* of = semaphore_of(key);
+    if (const auto* of = semaphore_of(key)) return of->name;
+    const auto* of = shared_of(key);
     return of ? of->name : key;
   }
-  /// So many claims of this name may stand at once.
+  /// The claims that may stand at once take no more than this together.
   std::size_t capacity_of(std::string_view name) const {
     const auto* of = semaphore_of(name);
-    return of ? of->total : 1;
+    return of ? of->total : shared_of(name) ? most_readers : 1;
+  }
+  /// The part of the capacity that a claim by these fields takes: a writer takes all of it.
+  std::size_t taken_by(std::string_view name, const std::vector<std::string>& fields) const {
+    return shared_of(name) && shared_names::writes(fields.front()) ? most_readers : fields.size();
   }
 
   std::size_t nodes() const noexcept { return nodes_; }
@@ -65,6 +82,8 @@ class storage {
 
   /// When a permit with this end is over.
   static time_point end_of(server& at, double end) { return at.clock().end_of(static_cast<wall_ms>(end) - 1); }
+  /// Between a client and the key in which it has a place.
+  static constexpr std::string_view place = " waits in ";
   /// Until when this server keeps `field` of a name; nothing: it has none.
   std::optional<time_point> kept_until(server& at, std::string_view name, std::string_view field) const;
 
@@ -85,16 +104,26 @@ class storage {
   /// ended.
   template <class Use>
   void each_owner(server& at, const std::string& key, const keyspace::entry& e, Use use) const {
+    if (const auto* of = shared_of(key)) {
+      if (key == of->name)
+        sim::each_owner(key, e, [&](const std::string& field) { use(key, field, end_of(at, *of, e, field)); });
+      return;
+    }
     const auto* of = semaphore_of(key);
     if (!of) return sim::each_owner(key, e, [&](const std::string& field) { use(key, field, end_of(at, e)); });
     if (key == of->permits && e.sorted())
       for (const auto& [end, id] : e.sorted()->members()) use(of->name, id, end_of(at, end));
   }
-  /// The same, and for a door, which has the first id of its waiter.
+  /// The same, for a door, which has the first id of its waiter, and for each place in a queue. A place is named by its
+  /// client and its key. A replica may remember places, and their end is then their TTL.
   template <class Use>
   void each_trace(server& at, const std::string& key, const keyspace::entry& e, Use use) const {
     each_owner(at, key, e, use);
     if (const auto* of = semaphore_of(key); of && key == of->door && e.text()) use(of->name, *e.text(), end_of(at, e));
+    const auto* of = servers_.fails_over() ? nullptr : shared_of(key);
+    if (of && (key == of->queue || key == of->readers) && e.sorted())
+      for (const auto& [score, client] : e.sorted()->members())
+        use(of->name, std::string(client).append(place).append(key), end_of(at, e));
   }
   /// `use(name, field, end)` for each owner of each lock that a node has.
   template <class Use>
@@ -103,7 +132,7 @@ class storage {
       each_owner(at, key, e, unless_over(use));
     });
   }
-  /// The same, and for each door.
+  /// The same, for each door and for each place in a queue.
   template <class Use>
   void each_trace(std::size_t node, Use use) const {
     servers_.each_key(node, [&](server& at, const std::string& key, const keyspace::entry& e) {
@@ -130,11 +159,18 @@ class storage {
   template <class Use>
   void each_backing(Use use) const;
 
+  static constexpr std::size_t most_readers = 1000;
+
+  /// A reader is dead for a writer when its deadline is over.
+  time_point end_of(server& at, const shared_names& of, const keyspace::entry& lock, std::string_view field) const;
+
   scheduler& plan_;
   deployment& servers_;
   const std::size_t nodes_;
   std::deque<semaphore> semaphores_;
   std::unordered_map<std::string_view, const semaphore*> semaphore_of_;  // by each of their keys
+  std::deque<shared_names> shared_;
+  std::unordered_map<std::string_view, const shared_names*> shared_of_;  // without deadlines
   by_text<by_text<std::vector<backing>>> backing_;                       // by key and field
 };
 

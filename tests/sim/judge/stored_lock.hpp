@@ -49,6 +49,23 @@ class hash_view {
   const hash_value& owners_;
 };
 
+/// A lock of readers or of one writer: a hash with the field `mode`, and one field for each hold.
+class shared_view : public hash_view {
+ public:
+  static bool reads(const keyspace::entry& e) { return hash_view::reads(e) && e.hash()->find(mode); }
+  using hash_view::hash_view;
+
+  template <class Use>
+  void each_owner(Use&& use) const {
+    hash_view::each_owner([&](const std::string& owner) {
+      if (owner != mode) use(owner);
+    });
+  }
+
+ private:
+  static constexpr std::string_view mode = "mode";
+};
+
 /// A simple lock: a string, which is the field of its only owner.
 class simple_view {
  public:
@@ -97,7 +114,29 @@ struct semaphore {
   const std::uint32_t total;
 };
 
-using lock_view = std::variant<hash_view, simple_view, permits_view>;
+/// The keys of a shared mutex. `queue` and `readers` have the clients that wait, and `turn` the client that comes next.
+struct shared_names {
+  explicit shared_names(const detail::lock_keys& keys)
+      : name(keys.lock), queue(detail::joined(detail::beside("holdfast_queue", name))),
+        readers(detail::joined(detail::beside("holdfast_readers", name))),
+        turn(detail::joined(detail::beside("holdfast_turn", name))), below(detail::joined(detail::below(name, {}))) {}
+
+  static bool writes(std::string_view field) { return field.ends_with(":write"); }
+  /// The key whose TTL is that of a read hold.
+  std::string deadline_of(std::string_view field) const {
+    return std::string(below).append(field).append(deadline) + '1';
+  }
+  bool is_deadline(std::string_view key) const { return key.starts_with(below) && key.find(deadline) != key.npos; }
+
+  const std::string name, queue, readers, turn;
+
+ private:
+  static constexpr std::string_view deadline = ":rwlock_timeout:";
+
+  const std::string below;
+};
+
+using lock_view = std::variant<shared_view, hash_view, simple_view, permits_view>;
 
 /// Where a node keeps its vote.
 constexpr std::string_view vote_key = "holdfast:redlock";
@@ -112,6 +151,7 @@ inline bool is_side_key(std::string_view key) {
 
 /// The one place that chooses between the views; nothing: no kind stores such a value.
 inline std::optional<lock_view> view_of(const keyspace::entry& e) {
+  if (shared_view::reads(e)) return shared_view(e);
   if (hash_view::reads(e)) return hash_view(e);
   if (simple_view::reads(e)) return simple_view(e);
   if (permits_view::reads(e)) return permits_view(e);

@@ -74,10 +74,15 @@ void waiter_judge::note_kept_names() {
   kept_ = std::move(kept);
 }
 
+// A semaphore and a shared mutex have judges of their own.
+bool waiter_judge::judged_elsewhere(const std::string& name) const {
+  return known_.stored.semaphore_of(name) || known_.stored.shared_of(name);
+}
+
 void waiter_judge::note_free_names() {
   for (const auto& [id, call] : known_.calls.all())
     for (const auto& name : call.waits_for)
-      for (std::size_t node = 0; node < nodes_.size() && !known_.stored.semaphore_of(name); ++node) {
+      for (std::size_t node = 0; node < nodes_.size() && !judged_elsewhere(name); ++node) {
         auto& since = nodes_[node].free_since[name];
         if (!is_free(node, name) || known_.servers.moves(name))
           since.reset();

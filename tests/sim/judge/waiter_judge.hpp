@@ -41,6 +41,7 @@ class waiter_judge {
   bool is_free(const std::string& name);
   bool gives_back(std::size_t node, const std::string& name, const std::string& field);
   time_point last_silence_about(const std::string& name, const sim_client& client);
+  bool judged_elsewhere(const std::string& name) const;
   void note_kept_names();
   void note_free_names();
   time_point could_be_granted_since(const call_record& call, const std::string& name);

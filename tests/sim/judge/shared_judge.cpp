@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "sim/judge/shared_judge.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace holdfast::sim {
+
+void shared_judge::note_holds() {
+  if (!quiet_) return;
+  const auto now = known_.now();
+  for (const auto& each : known_.holds.all()) {
+    if (!each.hold->exclusive()) continue;
+    auto& past = past_holds_[each.name()];
+    std::erase_if(past, [&](const auto& one) { return one.seen < now - bounds::remembered; });
+    const auto found = std::ranges::find(past, each.hold, &past_hold::hold);
+    if (found != past.end())
+      found->seen = now;
+    else
+      past.push_back({each.hold, each.hold->keys()->of.bars, each.granted, now});
+  }
+}
+
+// A value of another type, or a hash without a mode, is put there by a fault.
+bool shared_judge::read_state(const shared_names& of, state& found) const {
+  if (known_.servers.moves(of.name)) return false;
+  if (const auto* lock = known_.stored.find(0, of.name)) {
+    const auto* mode = lock->hash() ? lock->hash()->find("mode") : nullptr;
+    if (!mode || !lock->expires) return false;
+    found.read = *mode == "read";
+    found.written = !found.read;
+  }
+  if (const auto* turn = known_.stored.find(0, of.turn)) found.turn = turn->text();
+  const auto* queue = known_.stored.find(0, of.queue);
+  if (queue && queue->sorted())
+    found.door =
+        std::ranges::any_of(queue->sorted()->members(), [&](const auto& each) { return keeps_door(each.second, of); });
+  return true;
+}
+
+// A client that has left keeps its place until it has its connections back. Its place ends by the next look of a reader
+// if it is closed.
+bool shared_judge::keeps_door(const std::string& client, const shared_names& of) const {
+  const auto* const known = known_.clients.owner_of(client);
+  if (!known || known_.now() <= known_.clients.undisturbed_from(*known->client)) return true;
+  return known_.calls.any(
+      [&](const auto& call) { return call.client == known->client && call.writes && call.waits_for_lock(of.name); });
+}
+
+bool shared_judge::admits(const state& at_node, const call_record& call) {
+  const auto* turn = at_node.turn;
+  if (call.writes) return !at_node.read && !at_node.written && (!turn || *turn == call.client->uuid());
+  return !at_node.written && !at_node.door && (at_node.read || !turn || *turn == "r");
+}
+
+void shared_judge::look() {
+  auto before = std::exchange(first_, {});
+  std::set<std::pair<const sim_client*, const shared_names*>> lines;
+  for (const auto& [id, call] : known_.calls.all()) {
+    const auto* of = call.waits_for.size() == 1 ? known_.stored.shared_of(call.waits_for.front()) : nullptr;
+    if (!of || call.client->closing() || !lines.emplace(call.client, of).second) continue;
+    const auto found = before.find(id);
+    auto& first = first_[id] =
+        found != before.end() ? std::move(found->second) : waiter{&call, of, known_.now(), known_.now()};
+    look_at(first);
+  }
+}
+
+void shared_judge::look_at(waiter& first) {
+  const auto& call = *first.call;
+  const auto now = known_.now();
+  state at_node;
+  // A client that believes to write asks nobody. A hold that was broken is found out by its next renewal.
+  const bool own = writes(*call.client, *first.of);
+  if (!read_state(*first.of, at_node) || own || !admits(at_node, call)) first.admitted_since = now;
+  const auto& settings = call.client->settings();
+  const auto silence =
+      std::max(known_.excused.last_silence_about(first.of->name), known_.clients.of(*call.client).last_message_lost);
+  const auto from =
+      std::max({first.admitted_since, known_.clients.undisturbed_from(*call.client), silence}) + bounds::look;
+  if (now > from + bounds::wake_up + bounds::journey + bounds::late_by_clock(settings))
+    known_.accuse(*call.client, "waits for " + first.of->name + ", which admits it: " + call.text);
+  if (!quiet_) return;
+  if (own || now < quiet_from_) first = {first.call, first.of, now, first.admitted_since};
+  if (now <= first.since + bounds::hand_over) note_others(first, at_node);
+  judge_bound(first);
+}
+
+bool shared_judge::writes(const sim_client& client, const shared_names& of) const {
+  return known_.holds.any([&](const auto& each) {
+    return each.client == &client && each.name() == of.name && each.hold->keys()->of.bars && each.hold->exclusive();
+  });
+}
+
+// A client that comes while readers read, or are about to, waits for them if a writer does.
+void shared_judge::note_others(waiter& first, const state& at_node) const {
+  first.reads_before |= at_node.read || (at_node.turn && *at_node.turn == "r");
+  for (const auto& each : known_.clients.all()) {
+    const bool waits = known_.calls.any([&](const auto& call) {
+      return call.client == each.client && call.writes && call.waits_for_lock(first.of->name);
+    });
+    if (each.client != first.call->client && (waits || writes(*each.client, *first.of)))
+      first.writers_before.insert(each.client);
+  }
+}
+
+void shared_judge::judge_bound(const waiter& first) const {
+  const auto read = longest(*first.of, false, first.since), written = longest(*first.of, true, first.since);
+  const auto readers = bounds::joining + read + bounds::hand_over;
+  const auto writers = bounds::stint + written + bounds::hand_over;
+  const auto turns = static_cast<std::int64_t>(first.writers_before.size());
+  known_.met.hit(first.call->writes ? "bound of a wait: writer" : "bound of a wait: reader");
+  const auto limit = first.call->writes ? readers + turns * (writers + read + bounds::hand_over)
+                                        : writers + (first.reads_before ? readers : nanoseconds());
+  if (known_.now() > first.since + limit)
+    known_.accuse(*first.call->client, "waits longer than others of " + first.of->name + " allow: " + first.call->text);
+}
+
+/// The longest hold of those that were there since then.
+nanoseconds shared_judge::longest(const shared_names& of, bool writes, time_point since) const {
+  nanoseconds most{};
+  const auto all = past_holds_.find(of.name);
+  if (all == past_holds_.end()) return most;
+  for (const auto& each : all->second)
+    if (each.writes == writes && each.seen >= since) most = std::max<nanoseconds>(most, each.seen - each.began);
+  return most;
+}
+
+}  // namespace holdfast::sim
