@@ -18,9 +18,8 @@ from checker.sides import sides, waits_of_sides
 from checker.wholes import wholes
 
 RULES = (exclusion, reads, claims, counts, releases, tokens, signals, finality, liveness, wholes, order, sides, residue, sums)
-SEVERAL = ("of any_of", "of multi_lock", "of a semaphore", "of readers", "of writers", "readers beside another client's")
-OF_ONE_SERVER = ("looks at permits", *SEVERAL)
-OF_CAMPAIGN = {"within": ("lost updates", *OF_ONE_SERVER), "outside": ("lost updates", *OF_ONE_SERVER), "beside": (*OF_ONE_SERVER, "of peers"),
+SEVERAL = ("of any_of", "of multi_lock", "of a semaphore", "looks at permits", "of readers", "of writers", "readers beside another client's")
+OF_CAMPAIGN = {"within": ("lost updates", *SEVERAL), "outside": ("lost updates", *SEVERAL), "beside": (*SEVERAL, "of peers"),
                "red": ("lost updates", "votes withheld"),
                "sentinel": (*SEVERAL, "failovers", "lost", "stale writes refused"),
                "cluster": (*SEVERAL, "failovers", "slots moved", "lost", "stale writes refused")}

@@ -6,7 +6,10 @@
 #include <exception>
 #include <iostream>
 #include <optional>
+#include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "chaos/arguments.hpp"
 #include "chaos/cpu_steal.hpp"
@@ -41,9 +44,12 @@ void run(const arguments& given) {
   const cpu_steal_watch machine(given.text("folder") + "/machine.jsonl");
   stage on(kind, {given.text("worker"), given.text("peer")}, given.text("folder"), workers, seed, log);
   std::optional<permit_watch> sums;
-  if (has_permits(kind) && !fails_over(kind))
-    sums.emplace(given.text("folder") + "/permits.jsonl", on.server(0).socket_path(), std::string(semaphore_name),
+  if (has_permits(kind)) {
+    std::vector<std::string> servers;
+    for (const auto* each : on.everybody()) servers.push_back(each->socket_path());
+    sums.emplace(given.text("folder") + "/permits.jsonl", std::move(servers), std::string(semaphore_name),
                  permits_in_all);
+  }
   nemesis trouble(on, log, seed, kind);
   guarded_resource resource(on.resource().socket_path());
   const auto start = steady_clock::now();

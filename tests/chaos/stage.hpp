@@ -36,6 +36,8 @@ class stage {
 
   std::size_t workers() const noexcept { return crew_.size(); }
   std::size_t servers() const noexcept { return lock_servers(campaign_); }
+  /// The servers with the locks, and where they replace each other, the sentinels.
+  std::vector<test::real_redis*> everybody();
   /// Where servers replace each other.
   rig& shards() { return *rig_; }
   /// Returns at that instant, unless what takes place meanwhile takes longer.
@@ -73,7 +75,6 @@ class stage {
 
   void found_red_lock();
   std::vector<test::real_redis*> primaries();
-  std::vector<test::real_redis*> everybody();
   void look_for_keys();
   void start_peer(std::size_t number);
   void note_end(std::size_t worker, int status);

@@ -31,3 +31,9 @@ class Strength(unittest.TestCase):
             self.assertEqual(self.weaknesses(campaign, **{"looks at permits": 0}), of_several)
             self.assertEqual(self.weaknesses(campaign, **{"of peers": 0}), campaign == "beside")
             self.assertEqual(self.weaknesses(campaign, **{"votes withheld": 0}), 1 - of_several)
+
+    def test_servers_that_replace_each_other_are_looked_at_too(self):
+        of_failovers = {"failovers": 1, "slots moved": 1, "lost": 1, "stale writes refused": 1}
+        for campaign in "sentinel", "cluster":
+            self.assertEqual(self.weaknesses(campaign, **of_failovers), 0)
+            self.assertEqual(self.weaknesses(campaign, **{**of_failovers, "looks at permits": 0}), 1)
