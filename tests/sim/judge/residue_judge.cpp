@@ -2,6 +2,9 @@
 #include "sim/judge/residue_judge.hpp"
 
 #include <algorithm>
+#include <functional>
+#include <utility>
+#include <vector>
 
 #include "base/escape.hpp"
 
@@ -41,7 +44,43 @@ void residue_judge::note_awake_clients() {
   }
 }
 
+bool residue_judge::is_held(const std::string& field) const {
+  return known_.holds.any(
+      [&](const auto& each) { return each.has(field) && (each.hold->exclusive() || known_.delayed(each)); });
+}
+
+// A call may have permits that it does not know of yet, but no more than it asks for. The newest ones are its own.
+void residue_judge::note_unasked_permits() {
+  unasked_.clear();
+  if (known_.stored.semaphores().empty()) return;
+  using line = std::pair<const sim_client*, const semaphore*>;
+  std::map<line, std::set<std::pair<time_point, std::string>, std::greater<>>> strays;
+  for (std::size_t node = 0; node < known_.stored.nodes(); ++node)
+    known_.stored.each_trace(node, [&](const std::string& key, const std::string& field, time_point) {
+      const auto* of = known_.stored.semaphore_of(key);
+      const auto* owner = of ? known_.clients.owner_of(field) : nullptr;
+      if (owner && !is_held(field))
+        strays[{owner->client, of}].emplace(known_.fields.at(node, field).first_seen, field);
+    });
+  for (const auto& [of, fields] : strays) {
+    std::vector<std::pair<time_point, unsigned>> calls;
+    for (const auto& [id, call] : known_.calls.all())
+      if (call.client == of.first && (call.tries == of.second->name || call.waits_for_lock(of.second->name)))
+        calls.emplace_back(call.since, call.amount);
+    std::sort(calls.begin(), calls.end(), std::greater<>());
+    for (const auto& [seen, field] : fields) {
+      const auto asks = std::find_if(calls.begin(), calls.end(),
+                                     [&](const auto& call) { return call.first <= seen && call.second > 0; });
+      if (asks == calls.end())
+        unasked_.insert(field);
+      else
+        --asks->second;
+    }
+  }
+}
+
 void residue_judge::visit_fields() {
+  note_unasked_permits();
   known_.fields.visit_stored(
       known_.stored, [&](std::size_t node, const std::string& key, const std::string& field, field_record& record,
                          time_point end) { look_at(node, key, field, record, end); });
@@ -58,12 +97,11 @@ void residue_judge::look_at(std::size_t node, const std::string& key, const std:
   const auto& link = owner->links[node];
   if (now <= link.clear_since + bounds::reconnection(client.settings()))
     record.outage = std::max(record.outage, link.clear_since - link.trouble_began);
-  const bool held = known_.holds.any(
-      [&](const auto& each) { return each.has(field) && (each.hold->exclusive() || known_.delayed(each)); });
+  const bool held = is_held(field);
   const auto* shared = known_.stored.shared_of(key);
   const bool is_place = shared && field.find(storage::place) != field.npos;
   const bool to_write = is_place && field.ends_with(shared->queue);
-  const bool asked = known_.calls.any([&](const auto& call) {
+  const bool asked = !unasked_.contains(field) && known_.calls.any([&](const auto& call) {
     if (call.client != &client) return false;
     if (is_place) return call.waits_for_lock(key) && call.writes == to_write;
     return (call.tries == key || call.waits_for_lock(key)) && call.since <= record.first_seen;

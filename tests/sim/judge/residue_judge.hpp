@@ -2,6 +2,7 @@
 #pragma once
 #include <cstddef>
 #include <map>
+#include <set>
 #include <string>
 
 #include "sim/judge/evidence.hpp"
@@ -10,7 +11,7 @@ namespace holdfast::sim {
 
 /// The promise that nothing is left:
 ///   - A client's field, permit, door or place in a queue belongs to a hold or to an open call. Otherwise it is given
-///     back as soon as its client is undisturbed.
+///     back as soon as its client is undisturbed. To an open call belong no more permits than it asks for.
 ///   - A client that has closed undisturbed has left no field.
 ///   - At the end there is no key but counters and votes, no permit that is out, and no subscription.
 /// A node that became a replica takes no field back.
@@ -31,11 +32,14 @@ class residue_judge {
 
  private:
   void note_awake_clients();
+  bool is_held(const std::string& field) const;
+  void note_unasked_permits();
   void visit_fields();
   void look_at(std::size_t node, const std::string& key, const std::string& field, field_record&, time_point end);
 
   evidence& known_;
   std::map<const sim_client*, time_point> awake_since_;  // those that wait or hold
+  std::set<std::string> unasked_;                        // permits and doors that no call asks for
 };
 
 }  // namespace holdfast::sim
