@@ -204,15 +204,15 @@ answer<acquire_answer> read_permits(const reply& reply, std::size_t sent) {
                     is_integer(reply.elements[1]);
   if (!pair) return unexpected<acquire_answer>(reply);
   const auto state = reply.elements[0].integer, number = reply.elements[1].integer;
-  if (state > 0 && static_cast<unsigned long long>(state) <= sent)
-    return value(acquire_answer{.served = static_cast<std::uint8_t>(state)});
+  if (state == static_cast<long long>(sent)) return value(acquire_answer{.served = static_cast<std::uint8_t>(sent)});
   // The permits are out, or somebody else's door is closed.
   const auto least = state == 0 ? -1 : 0;
-  if (state < -1 || state > 0 || number < least) return unexpected<acquire_answer>(reply);
+  if (state < -1 || state > static_cast<long long>(sent) || number < least) return unexpected<acquire_answer>(reply);
   // Where nothing ends by itself, a message brings more permits. Then a waiter looks now and then, as behind a long
   // hold.
   const auto wait = time_left(number).value_or(milliseconds(longest_busy_ttl));
-  return value(acquire_answer{.type = kind::busy, .holder_ttl = wait});
+  if (state <= 0) return value(acquire_answer{.type = kind::busy, .holder_ttl = wait});
+  return value(acquire_answer{.holder_ttl = wait, .served = static_cast<std::uint8_t>(state)});
 }
 
 answer<release_answer> read_permits_release(const reply& reply) {

@@ -27,14 +27,15 @@ struct answer {
 
 struct acquire_answer {
   enum class kind { acquired, busy, busy_without_ttl } type = kind::acquired;
-  std::optional<milliseconds> holder_ttl{};  // busy: empty if the answer has no TTL
-  std::optional<std::uint64_t> token{};      // of a fenced hold
-  std::uint16_t spare_tokens = 0;            // the tokens after it, for later holds of the same claim
-  std::uint8_t served = 1;                   // acquired: of the waiters of a party, so many
-  bool barging = false;                      // busy: the holder is no holdfast client, so it takes no turns
-  bool open = false;                         // acquired to read: no client and no peer waits to write
-  bool reserved = false;                     // busy: the lock is free, and kept for others
-  std::optional<std::uint8_t> rank{};        // busy to write: so many clients are before this one in the queue
+  /// Busy: empty if the answer has no TTL. Acquired: only if the next waiter of the party found it busy.
+  std::optional<milliseconds> holder_ttl{};
+  std::optional<std::uint64_t> token{};  // of a fenced hold
+  std::uint16_t spare_tokens = 0;        // the tokens after it, for later holds of the same claim
+  std::uint8_t served = 1;               // acquired: of the waiters of a party, so many
+  bool barging = false;                  // busy: the holder is no holdfast client, so it takes no turns
+  bool open = false;                     // acquired to read: no client and no peer waits to write
+  bool reserved = false;                 // busy: the lock is free, and kept for others
+  std::optional<std::uint8_t> rank{};    // busy to write: so many clients are before this one in the queue
   /// Busy, but some of several primaries have granted the lock: perhaps it is free. The value is the response time
   /// of the slowest primary.
   std::optional<std::chrono::nanoseconds> split{};

@@ -109,11 +109,14 @@ void name::attempt_answered(acquisition& waiter, const outcome& outcome) {
   if (first_asks().refuses_first_try(tries, outcome)) return act(line_->rules.first_try_refused(conditions()));
   const auto party = std::exchange(line_->party, {});
   auto reply = first_asks().read(waiter.keys->of, tries, outcome, std::max<std::size_t>(party.size(), 1));
-  const attempt answer{std::move(reply), !outcome.error,       outcome.sent,
-                       outcome.yes,      outcome.may_have_run, outcome.server};
+  attempt answer{std::move(reply), !outcome.error, outcome.sent, outcome.yes, outcome.may_have_run, outcome.server};
   if (party.empty()) return on_attempt(waiter, answer);
   // The end of the first lets the next waiter ask, so the others of its party leave the line before it.
   auto served = settle_party(party, answer);
+  // The waiter that found too few may have left meanwhile. The next one was not refused.
+  auto& value = answer.reply.value;
+  if (value.type == acquire_answer::kind::acquired && value.holder_ttl && !line_->is_second(party[value.served]))
+    value.holder_ttl.reset();
   each_step step;
   step([&] { on_attempt(waiter, answer); });
   for (auto& [caller, lease] : served) step([&] { tell(*caller, {{}, std::move(lease)}); });

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "lua_scripts.hpp"
 #include "sim/cluster.hpp"
 #include "sim/values.hpp"
 #include "support/catch.hpp"
@@ -143,4 +144,43 @@ TEST_CASE("a node of the simulated cluster answers as one of a real cluster befo
   }
   both.compare_all(false);
   both.compare_all(true);
+}
+
+TEST_CASE("an acquire that takes the last ended permit back while its slot moves answers as at any other time") {
+  if (!test::real_redis::available()) test::skip("no Redis server");
+  two_clusters both;
+  both.plan.run_until(both.plan.now() + 1s);
+  const auto key = [&](const std::string& part) { return "{" + both.name + "}" + part; };
+  const auto on_both = [&](const arguments& a) {
+    return std::vector<std::string>{text_of(both.there[0].call(a)),
+                                    text_of(sim::as_value(both.simulated[0].program().execute(both.here[0], a).at(0)))};
+  };
+  const auto acquire = [&](const std::string& keeper) {
+    return arguments{"EVAL",
+                     std::string(detail::lua::permits_acquire.body),
+                     "3",
+                     key("counter" + keeper),
+                     key("permits" + keeper),
+                     key("door" + keeper),
+                     "30000",
+                     "3",
+                     "600",
+                     "publish",
+                     "channel",
+                     "1",
+                     "1",
+                     "mine"};
+  };
+  using texts = std::vector<std::string>;
+  for (const std::string keeper : {"mine", "other"}) {
+    on_both({"SET", key("counter" + keeper), "0"});
+    on_both({"ZADD", key("permits" + keeper), "1", "ended"});
+    on_both({"SET", key("door" + keeper), keeper, "PX", "100000"});
+  }
+  both.real.begin_move(both.slot, 1);
+  both.simulated[0].program().slots().migrate(static_cast<sim::slot_number>(both.slot), 1);
+  CHECK(on_both(acquire("mine")) == texts{"1 0 ", "1 0 "});
+  CHECK(on_both({"GET", key("countermine")}) == texts{"0", "0"});
+  for (const auto& text : on_both(acquire("other"))) CHECK(text.starts_with("-1 "));
+  CHECK(on_both({"GET", key("counterother")}) == texts{"1", "1"});
 }

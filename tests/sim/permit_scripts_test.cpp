@@ -67,7 +67,7 @@ const std::vector<bool> never(11, false),
     always(11, true), of_foreign_keys{0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1}, of_foreign_counters{0, 0, 0, 0, 0, 0,
                                                                                             0, 0, 1, 1, 0};
 
-/// Among the answers "far" and "long" stand for such numbers.
+/// Among the answers "far", "long" and "ttl" stand for such numbers.
 const std::vector<row> rows{
     {"acquire one",
      acquire("0", {"1", "1", my1}),
@@ -81,7 +81,8 @@ const std::vector<row> rows{
      {1, 1, 1, 1, 1, 1, 0, 1, 0, 0, 0}},
     {"acquire for three waiters",
      acquire("0", {"3", "1", "2", "1", my1, my2, my3, my4}),
-     {"[2, 0]", "[1, 1]", "[2, 0]", "[0, far]", "[1, 0]", "[1, 0]", "[-1, long]", "[2, 0]", no_lock, wrong, wrong},
+     {"[2, ttl]", "[1, ttl]", "[2, ttl]", "[0, far]", "[1, ttl]", "[1, ttl]", "[-1, long]", "[2, ttl]", no_lock, wrong,
+      wrong},
      {0, 0, 0, 1, 0, 0, 1, 0, 1, 1, 1},
      {1, 1, 1, 0, 1, 1, 0, 1, 0, 0, 0}},
     {"renew",
@@ -151,6 +152,7 @@ const std::vector<row> rows{
 std::string text_of(const value& v) {
   if (v.type == value::kind::integer && v.number > far_ms) return "far";
   if (v.type == value::kind::integer && v.number > door_ttl - tolerance && v.number <= door_ttl) return "long";
+  if (v.type == value::kind::integer && v.number > ttl - tolerance && v.number <= ttl) return "ttl";
   if (v.type != value::kind::array) return v.to_string();
   std::string text;
   for (const auto& element : v.elements) text += (text.empty() ? "" : ", ") + text_of(element);

@@ -78,8 +78,6 @@ std::string outcome_of(std::string_view script, const reply& r) {
   if (script.starts_with(simple)) script.remove_prefix(simple.size());
   const bool of_votes = script == "change_marker" || script == "tell_apart";
   if (of_votes && r.is_error() && !r.text.starts_with("NOSCRIPT")) return "refused";
-  // A sweep may remove the last permit while its slot moves. The script then finds no key, and the waiter asks again.
-  if (r.is_error() && r.text.find("non local key") != r.text.npos) return "busy";
   if (r.is_error()) return r.text.substr(0, r.text.find(' '));
   if (script == "acquire_fenced" && r.type == reply::kind::array) return "acquired";
   if (script.starts_with("acquire_any")) return r.type == reply::kind::array || r.integer > 0 ? "acquired" : "busy";

@@ -1,12 +1,13 @@
 -- permits_acquire(counter, permits, door; ttl, total, door_ms, word, channel, waiters, n..., id...)
---   -> {g, left}: the first g waiters have their permits, `left` are free
---   | {0, ms}: too few are free, the next permit ends in ms (-1: none is out)
+--   -> {waiters, left}: all have their permits, `left` are free
+--   | {g, ms}: the first g have theirs, too few are free for the next; a permit ends in ms (-1: none is out)
 --   | {-1, ms}: another waiter's door keeps these waiters out for ms
 -- Each waiter gets all of its n permits or none. A second copy of this command gives a waiter no more permits.
 -- A missing counter becomes total - out. If too few are free, up to 100 permits that have ended are taken back first.
 -- If the first waiter wants several and too few are free, it closes the door for door_ms (0: it does not).
 -- Others get nothing meanwhile. The door is a key with the waiter's first id. The waiter's grant opens it.
 -- A new counter, a sweep and an opened door publish the number of free permits.
+-- The sweep is the last use of the set. If it leaves no permit, a server whose slot moves refuses each later one.
 -- Scripts do not roll back: if a command is refused after INCRBY, a second INCRBY undoes the first.
 local function integer(text, low, high)
   local n = tonumber(text)
@@ -36,15 +37,12 @@ if not counter then
   left = total - redis.call('zcard', KEYS[2])
   redis.call('set', KEYS[1], left)
 end
+local ended, swept, gone = {}, {}, {}
 if left < wanted then
-  local ended = redis.call('zrangebyscore', KEYS[2], '-inf', now, 'limit', 0, 100)
-  if #ended > 0 then
-    left, news = redis.call('incrby', KEYS[1], #ended), true
-    local gone = redis.pcall('zrem', KEYS[2], unpack(ended))
-    if type(gone) == 'table' then
-      redis.call('incrby', KEYS[1], -#ended)
-      return gone
-    end
+  ended = redis.call('zrangebyscore', KEYS[2], '-inf', now, 'limit', 0, 100)
+  left, news = left + #ended, news or #ended > 0
+  for k = 1, #ended do
+    swept[ended[k]] = true
   end
 end
 -- A key without TTL is nobody's door: it would never open.
@@ -55,7 +53,7 @@ local granted, taken, at = 0, 0, ids
 for k = 1, waiters do
   local n, fresh = tonumber(ARGV[6 + k]), 0
   for i = at + 1, at + n do
-    fresh = fresh + (redis.call('zscore', KEYS[2], ARGV[i]) and 0 or 1)
+    fresh = fresh + (not swept[ARGV[i]] and redis.call('zscore', KEYS[2], ARGV[i]) and 0 or 1)
     scores[2 * (i - ids) - 1], scores[2 * (i - ids)] = ends, ARGV[i]
   end
   if fresh > 0 and taken + fresh > spare then
@@ -63,22 +61,42 @@ for k = 1, waiters do
   end
   granted, taken, at = k, taken + fresh, at + n
 end
-if taken > 0 then
-  left = redis.call('incrby', KEYS[1], -taken)
-elseif granted > 0 then
-  -- This write changes nothing. Only a primary may say that a permit is held, and a full server refuses no second copy.
-  redis.call('zrem', KEYS[2], '')
+for i = ids + 1, at do
+  swept[ARGV[i]] = nil
 end
-if granted > 0 then
-  local set = redis.pcall('zadd', KEYS[2], 'gt', unpack(scores, 1, 2 * (at - ids)))
-  if type(set) == 'table' then
-    redis.call('incrby', KEYS[1], taken)
-    return set
-  end
-  news = door == first and redis.pcall('del', KEYS[3]) == 1 or news
-elseif shut < 0 and doors > 0 and tonumber(ARGV[7]) > 1
-    and left + redis.call('zcard', KEYS[2]) >= tonumber(ARGV[7]) then
+for k = 1, #ended do
+  gone[#gone + 1] = swept[ended[k]] and ended[k]
+end
+local closes = granted == 0 and shut < 0 and doors > 0 and tonumber(ARGV[7]) > 1
+    and left + redis.call('zcard', KEYS[2]) - #ended >= tonumber(ARGV[7])
+local wait = shut
+if granted < waiters and shut < 0 then
+  local ends_next = redis.call('zrangebyscore', KEYS[2], '-inf', '+inf', 'withscores', 'limit', #ended, 1)[2]
+  ends_next = math.min(ends_next or math.huge, granted > 0 and now + ttl or math.huge)
+  wait = ends_next < math.huge and math.max(0, math.min(ends_next - now, 2^53)) or -1
+end
+local change, set = #ended - taken
+if taken > 0 or #ended > 0 then
+  left = redis.call('incrby', KEYS[1], change)
+end
+if #ended > 0 or taken == 0 and granted > 0 then
+  -- This write changes nothing. Only a primary may say that a permit is held, and a full server refuses no second copy.
+  set = redis.pcall('zrem', KEYS[2], '')
+end
+if granted > 0 and type(set) ~= 'table' then
+  set = redis.pcall('zadd', KEYS[2], 'gt', unpack(scores, 1, 2 * (at - ids)))
+end
+if type(set) == 'table' then
+  redis.call('incrby', KEYS[1], -change)
+  return set
+end
+if #gone > 0 then
+  redis.call('zrem', KEYS[2], unpack(gone))
+end
+if closes then
   redis.call('set', KEYS[3], first, 'px', ARGV[3])
+elseif granted > 0 and door == first then
+  news = redis.pcall('del', KEYS[3]) == 1 or news
 end
 if news and left > 0 then
   local word = ARGV[4]
@@ -92,10 +110,7 @@ if news and left > 0 then
   end
   redis.pcall(word, ARGV[5], left)
 end
-if granted > 0 then
+if granted == waiters then
   return {granted, left}
-elseif shut >= 0 then
-  return {-1, shut}
 end
-local ends_next = redis.call('zrangebyscore', KEYS[2], '-inf', '+inf', 'withscores', 'limit', 0, 1)[2]
-return {0, ends_next and math.max(0, math.min(ends_next - now, 2^53)) or -1}
+return {granted == 0 and shut >= 0 and -1 or granted, wait}

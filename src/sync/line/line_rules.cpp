@@ -41,6 +41,9 @@ constexpr nanoseconds least_backoff_delay = milliseconds(20), longest_backoff_de
 // twice the slowest answer, at most a second. After ten rounds the lock has a holder, at a part of the primaries. Then
 // the caller waits as for any held lock.
 //
+// Decision: the grant to a part of a party is also the busy answer of the next waiter, which parks. A second question
+// would find it busy. Two processes of eight tasks needed 1.01 scripts for each permit with it, and need 0.77 without.
+//
 // Silence is no contention, see topology::silence_since(). Several primaries have answered if a majority has, to this
 // attempt or to others since.
 
@@ -87,10 +90,11 @@ constexpr nanoseconds least_backoff_delay = milliseconds(20), longest_backoff_de
 //   [4] Other releases may be under way. After two unanswered attempts the pause begins now.
 //   [5] Half of a try_lock()'s time is over. The other half is for the answer.
 //   [6] Not asserted: the rules do not count the waiters.
-//   [7] Only the departure of the first ends its attempt. Inside a decision the answer is always "next".
+//   [7] Only the departure of the first ends its attempt. Inside a decision the answer is "next", or park if the grant
+//       of the first has told that too few permits are left for the next one.
 //   [8] wait: the line stays parked or blocked for the next first waiter. park: that one has another deadline, and so
 //       another end of the cool-down. The departure of the last waiter is followed by linger or rest.
-//       next: the new first waiter reads where the other one would write, or the reverse.
+//       next: the new first waiter reads where the other one would write, or the reverse; or it wants several permits.
 //   [9] Of a kind with a queue: wait, or park for the pause in which readers come, if queue_place says so.
 //
 //   flag              idle      trying    parked    blocked   moved by
@@ -103,6 +107,8 @@ constexpr nanoseconds least_backoff_delay = milliseconds(20), longest_backoff_de
 //                                                             alarm and stop_lingering()
 //   incentive_        old       yes       old       old       set by woken() or the alarm, cleared by take_incentive()
 //   delayed_          no        no        yes       no        set by woken() without a budget; cleared by the next step
+//   next_is_busy_     old       no        old       old       set by a grant to a part of a party; cleared by send()
+//                                                             and when the first waiter leaves
 //   listening_        lingers   yes       yes       yes       set by listen(); cleared with the last waiter, unless the
 //                                                             line lingers, and by unsubscribed(): a line may
 //                                                             linger without it
@@ -294,8 +300,8 @@ line_action line_rules::timed_out(const line_waiter& waiter, const line_conditio
   return {.then = act::silent};
 }
 
-// A line that is parked or blocked stays so for its new first waiter: the reason of the wait is the same. Only a reader
-// does not wait for what a writer has waited for.
+// A line that is parked or blocked stays so for its new first waiter: the reason of the wait is the same. A reader does
+// not wait for what a writer has waited for, and a waiter for several permits must close its door.
 line_action line_rules::left(const line_waiter& waiter, bool was_first, bool served, primary_set granted_at,
                              const line_conditions& at) {
   HOLDFAST_ASSERT(!lingers_);
@@ -313,7 +319,14 @@ line_action line_rules::left(const line_waiter& waiter, bool was_first, bool ser
     return next(at, action);
   }
   if (!was_first) return action;
-  if (step_ == step::parked && at.first->row.bars != waiter.row.bars) step_ = step::idle;
+  const auto busy_until = std::exchange(next_is_busy_, std::nullopt);
+  const bool must_ask = at.first->row.bars != waiter.row.bars || at.first->request.amount > 1;
+  if (step_ == step::parked && must_ask) step_ = step::idle;
+  // A message since may be about a release after that grant.
+  if (step_ == step::idle && busy_until && !must_ask && !woken_ && giving_back_ == 0) {
+    listen();
+    return park(*busy_until, step::parked, action);
+  }
   if (step_ == step::idle) return next(at, action);
   if (step_ == step::parked && cooling_down_) return park(at.now + cool_down_left(at), step::parked, action);
   return action;
@@ -380,6 +393,7 @@ line_action line_rules::send(const line_conditions& at, line_action before) {
   step_ = step::trying;
   woken_ = later_ = cooling_down_ = false;
   alarm_.reset();
+  next_is_busy_.reset();
   delayed_.reset();
   const auto& request = at.first->request;
   auto& tries = at.first->tries;
@@ -405,6 +419,8 @@ line_action line_rules::acquired(const attempt& answer, const line_conditions& a
 line_action line_rules::taken(const attempt& answer, const line_conditions& at) {
   auto& tries = at.first->tries;
   if (!is_of_use(answer, at.first->request, at.now)) return fail(granted_too_late, at, give_back(tries, everywhere));
+  if (const auto ttl = answer.reply.value.holder_ttl)
+    next_is_busy_ = look_after(*ttl, answer.sent, nanoseconds::max(), at.now);
   known_.wake_ups.granted();
   known_.polled = {};
   known_.granted_in_part = nowhere;
@@ -523,16 +539,20 @@ line_action line_rules::park(time_point until, step step, line_action before) {
   return before;
 }
 
-// The TTL counts from when the command was sent. If the process was suspended since, part of it is gone. A lock may
-// become free without a message: a key expires, or the message is lost. Many clients must not poll together.
 line_action line_rules::park_while_held(nanoseconds holder_ttl, time_point asked, nanoseconds poll,
                                         const line_conditions& at, line_action before) {
+  return park(look_after(holder_ttl, asked, poll, at.now), step::parked, before);
+}
+
+// The TTL counts from when the command was sent. If the process was suspended since, part of it is gone. A lock may
+// become free without a message: a key expires, or the message is lost. Many clients must not poll together.
+time_point line_rules::look_after(nanoseconds holder_ttl, time_point asked, nanoseconds poll, time_point now) const {
   const nanoseconds cap = settings_.poll_cap;
   const auto capped = cap - random_.up_to(cap / 10);
   // Redis keeps a key through the millisecond in which it ends.
   const nanoseconds least = milliseconds(1) + random_.up_to(milliseconds(1));
   const auto pause = holder_ttl < capped ? holder_ttl + least : capped;
-  return park(at.now + std::min(std::max(pause - (at.now - asked), least), poll), step::parked, before);
+  return now + std::min(std::max(pause - (now - asked), least), poll);
 }
 
 line_action line_rules::rest(line_action before) {

@@ -184,6 +184,7 @@ class line_rules {
   line_action park(time_point until, step step, line_action before = {});
   line_action park_while_held(nanoseconds holder_ttl, time_point asked, nanoseconds poll, const line_conditions& at,
                               line_action before = {});
+  time_point look_after(nanoseconds holder_ttl, time_point asked, nanoseconds poll, time_point now) const;
   line_action rest(line_action before);
   line_action give_back(attempts& tries, primary_set at, line_action before = {});
   void listen() noexcept;
@@ -210,8 +211,10 @@ class line_rules {
 
   knowledge known_;
   queue_place place_;
-  std::size_t giving_back_ = 0;       // releases of fields that were neither answered nor cut off yet
-  std::optional<time_point> alarm_;   // of `park`
+  std::size_t giving_back_ = 0;      // releases of fields that were neither answered nor cut off yet
+  std::optional<time_point> alarm_;  // of `park`
+  // The grant of the first waiter told the next one that the lock is busy: it asks again at this time.
+  std::optional<time_point> next_is_busy_;
   std::optional<incentive> delayed_;  // while parked: of the wake-up that waits for its budget
   step step_ = step::idle;
   incentive incentive_ = incentive::none;  // of the attempt under way

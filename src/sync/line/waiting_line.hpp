@@ -46,6 +46,11 @@ class waiting_line {
   acquisition& first() noexcept { return *waiters_.front().kept; }
   const acquisition& first() const noexcept { return *waiters_.front().kept; }
   bool is_first(const acquisition& waiter) const noexcept { return &waiter.seat == &waiters_.front(); }
+  /// The waiter behind the first has this field.
+  bool is_second(const owner_field& field) const noexcept {
+    const auto second = empty() ? waiters_.end() : std::next(waiters_.begin());
+    return second != waiters_.end() && second->tries.field == field;
+  }
   /// The first waiter, if it could take a claim over now. Null: it has an attempt under way, asks once, or wants
   /// several locks.
   const acquisition* successor() const noexcept;

@@ -174,6 +174,8 @@ class simulated_line : seeded, rules_fixture {
     if (!free && !line.front().tries.first_try) reply.holder_ttl = held_elsewhere();
     if (!free && row.voted && one_in(2)) reply.split = up_to(2s);
     if (free) granted_at_ = sent_;
+    // Of a party the next waiter found it busy.
+    if (free && row.acquire_party.make && one_in(2)) reply.holder_ttl = held_elsewhere();
     backoffs_ = 0;
     proof_ = now;
     news_ = true;
@@ -602,7 +604,8 @@ TEST_CASE("random events break no obligation of a line, and cause the actions of
       {"replicated", {"", "", "", "grant done park ", "", "", "", ""}},
       {"given_back", {"", "", "", "wait ", "wait ", "wait " + next_or_rest, "wait ", ""}},
       {"timed_out", {"", "", "", "done silent ", "done silent ", "send done silent ", "send done silent ", ""}},
-      {"left", {"", "", "", "wait " + next_or_rest, "wait park rest ", "wait rest ", "wait park rest ", next_or_rest}},
+      {"left",
+       {"", "", "", "wait " + next_or_rest, "wait send park rest ", "wait rest ", "wait park rest ", next_or_rest}},
       {"stop_lingering", {"", "rest ", "", "", "", "rest ", "", ""}}};
   REQUIRE(met.size() == expected.size());
   for (const auto& [event, of_states] : expected)

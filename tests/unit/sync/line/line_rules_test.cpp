@@ -634,6 +634,86 @@ TEST_CASE_METHOD(several_line, "a waiter that stands leaves no cool-down to othe
   CHECK(message().then == act::send);
 }
 
+namespace {
+
+/// The first waiter has the lock, and the next one found it busy for 30 s.
+struct refused_line : several_line {
+  void grant_to_first(std::uint8_t next_wants = 1) {
+    want(1);
+    busy();
+    acknowledge();
+    join_behind();
+    line.back().request.amount = next_wants;
+    CHECK(answer({.holder_ttl = 30s}).then == act::grant);
+  }
+};
+
+}  // namespace
+
+TEST_CASE_METHOD(refused_line, "a waiter that the grant before it left too few parks, and asks at the next message") {
+  grant_to_first();
+  const auto parked = leave(true);
+  CHECK(parked.then == act::park);
+  CHECK(parked.waits);
+  CHECK(parked.until == now - 1ms + settings.poll_cap);
+  SECTION("the message") { CHECK(message().then == act::send); }
+  SECTION("the alarm") { CHECK(alarm(parked).then == act::send); }
+  SECTION("its own release") { CHECK(sent(rules.released(0, at())).then == act::send); }
+}
+
+TEST_CASE_METHOD(refused_line, "a waiter that the grant before it left too few begins to listen") {
+  want(1);
+  join_behind();
+  answer({.holder_ttl = 30s});
+  CHECK_FALSE(rules.listening());
+  CHECK(leave(true).then == act::park);
+  CHECK(rules.listening());
+  CHECK(acknowledge().then == act::send);
+}
+
+TEST_CASE_METHOD(refused_line, "a waiter that the grant before it left too few asks when the next permit may end") {
+  want(1);
+  join_behind();
+  const auto sent_at = now;
+  answer({.holder_ttl = 700ms});
+  CHECK(leave(true).until == sent_at + 701ms);
+}
+
+TEST_CASE_METHOD(refused_line,
+                 "a waiter that the grant before it left too few asks at once after a message meanwhile") {
+  want(1);
+  busy();
+  acknowledge();
+  join_behind();
+  message();
+  answer({.holder_ttl = 30s});
+  CHECK(leave(true).then == act::send);
+}
+
+TEST_CASE_METHOD(refused_line, "a waiter for several that becomes the first closes its door at once") {
+  SECTION("the grant before it left too few") {
+    grant_to_first(2);
+    CHECK(leave(true).then == act::send);
+  }
+  SECTION("the waiter before it has left, which was parked") {
+    want(1);
+    busy();
+    join_behind();
+    line.back().request.amount = 2;
+    CHECK(leave().then == act::send);
+  }
+  CHECK(first().tries.stands);
+}
+
+TEST_CASE_METHOD(refused_line, "a refusal holds for one waiter alone") {
+  grant_to_first();
+  leave(true);
+  join_behind();
+  message();
+  answer(detail::acquire_answer{});
+  CHECK(leave(true).then == act::send);
+}
+
 TEST_CASE_METHOD(several_line, "a field that was given back stands no more") {
   want(2);
   alarm(silence());

@@ -64,13 +64,41 @@ TEST_CASE_METHOD(party,
   CHECK(alone.granted());
   CHECK(asked_for() == 3);
   CHECK(ids().size() == 4);
-  gives(2, 0);
+  gives(2, 30'000);
   CHECK(first.granted());
   CHECK(second.granted());
   CHECK(second.value()->of->field().amount() == 2);
   CHECK(third.waits());
   CHECK(order == std::vector<const void*>{alone.place().get(), first.place().get(), second.place().get()});
+  CHECK(in_flight() == 0);
+}
+
+TEST_CASE_METHOD(party, "the answer to a party tells the next waiter that too few are left, and nobody else") {
+  const auto alone = want(), first = want(), second = want(), third = want();
+  gives(1, 1);
+  SECTION("the refused one waits") {
+    gives(1, 30'000);
+    CHECK(in_flight() == 0);
+  }
+  SECTION("it has left, and the waiter behind it asks") {
+    second.cancel();
+    gives(1, 30'000);
+    answers(replies::nil());  // of the release
+    CHECK(in_flight() == 1);
+    CHECK(asked_for() == 1);
+  }
+  CHECK(first.granted());
+  CHECK(third.waits());
+}
+
+TEST_CASE_METHOD(party, "a waiter that came after the command of a party asks at once") {
+  const auto alone = want(), first = want(), second = want();
+  gives(1, 2);
+  const auto late = want();
+  gives(2, 0);
+  CHECK(late.waits());
   CHECK(asked_for() == 1);
+  CHECK(in_flight() == 1);
 }
 
 TEST_CASE_METHOD(party, "each of a party is a hold of its own") {
@@ -278,6 +306,25 @@ TEST_CASE_METHOD(party, "a grant that comes too late for its first comes too lat
   gives(2, 0);
   CHECK(first.waits());
   CHECK(second.waits());
+}
+
+TEST_CASE("no allocation that fails where a part of a party is granted lets a waiter sleep that has permits") {
+  if (!failing_allocations::available()) skip("the sanitizer has the allocator for itself");
+  const auto granted_in_part = [](party& fixture) {
+    fixture.order.reserve(4);  // the callers' memory is not in question
+    fixture.want();
+    std::vector<lock_call> all;
+    for (int n = 0; n < 3; ++n) all.push_back(fixture.want());
+    fixture.gives(1, 9);
+    fixture.server.reply(fixture.server.open().front(), replies::integers({2, 30'000}));
+    return all;
+  };
+  const auto runs = starve<party>(
+      granted_in_part, [](party& fixture, const auto&) { fixture.run(); },
+      [](party& fixture, const std::vector<lock_call>& all) {
+        if (all[1].waits()) CHECK(fixture.in_flight() > 0);
+      });
+  CHECK(runs > 1);
 }
 
 TEST_CASE("no allocation that fails where a party gives its fields back leaves one of its waiters without an answer") {
