@@ -145,7 +145,7 @@ section workload::draw_side(dice& d) const {
   draw_terms(d, s);
   if (d.per_mille(300)) s.reentries = 1 + static_cast<unsigned>(d.below(2));
   draw_hold(d, s);
-  if (reads && d.per_mille(500)) s.hold += d.around(3ms);
+  if (reads && d.per_mille(500)) s.hold += d.around(10ms);
   draw_ending(d, s);
   s.as_body = s.end == section::ending::unlock && !s.renew_by_hand && d.per_mille(100);
   if (s.as_body) s.how = section::wait_mode::forever;

@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: BSL-1.0
-"""R10: the two sides of a shared_mutex. While nothing is wrong, a writer that waits keeps newcomers from reading, and nobody waits for
-longer than the holds before it explain.
+"""R10: the two sides of a shared_mutex. While nothing is wrong, a writer that waits keeps newcomers from reading. Nobody waits for longer
+than the holds before it explain.
 
-A call asks for itself when it is the first of its client: the calls of a client have the lock in their order. While its client writes, it
-asks nobody either. From then on a writer waits for the readers that are there: 5 ms, in which more of them join, their longest hold L, and
-a hand-over h. Before it each client that writes, or waited first, has its turn: 20 ms and its longest hold W, the readers that are let in
-after it, and two hand-overs. A reader waits for the end of a turn: 20 ms, W and h. Where it finds others that read and a writer that waits
-for them, these come first: L, and two hand-overs more.
+A call asks for itself when it is the first of its client, and its client does not write. Its wait begins then. L and W are the longest read
+and write hold during the wait, and h is a hand-over.
 
-A hand-over is given 50 ms, as R6 has it: seven times what it needs on a busy machine. A client that is called has at least 20 ms to come,
-and one that is slower is overtaken, though no process stood still for so long that it was told: so a few waits say nothing."""
+- A writer waits at most 5 ms + L + h: within 5 ms readers of one client join those that are there.
+- Each client that writes at that time, or asks before the writer, adds 20 ms + W + L + 2h: its turn, and the readers that follow.
+- A reader waits at most 20 ms + W + h for the end of a turn. It may find readers, and a writer that waits for them: that adds L + 2h.
+
+h is 50 ms, as in R6: seven times the need of a busy machine. A wait beside a process that stood still is not judged. A shorter standstill
+than 10 ms is not told, and redis-server and the proxies tell none. A client that is called has 20 ms at least, and then others may pass it.
+So one wait of a hundred may last longer, and one writer of fifty may be overtaken. On two cores under a load of 20 none of 880 writers was
+overtaken, and no wait lasted for more than 0.75 of the time that it is allowed. With a door that stays open 10 of 250 were overtaken."""
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from itertools import accumulate
@@ -23,7 +26,7 @@ from .rules import by_lock, ms
 DOOR = 50 * MS  # after the call of a writer, and after each write, readers may begin
 JOINED = 5 * MS  # readers share a hold of their client for so long
 STINT = 20 * MS  # writers of a client pass the lock on for so long
-ASTRAY = 10  # of so many writers one may be overtaken
+ASTRAY = 50  # of so many writers one may be overtaken
 
 
 class Wait(NamedTuple):
@@ -145,7 +148,7 @@ def sides(history, breaks):
                 yield "R10", f"{lock}: {len(slow)} of {len(of_kind)} {kind} waited for longer than the holds before them explain: {slow[0]}"
         writers = [wait for wait in waits if not wait.operation.reads]
         overtaken = [wait for wait in writers if wait.overtaken_by]
-        if len(overtaken) > max(CHANCE, len(writers) // ASTRAY):
+        if len(overtaken) > max(2 * CHANCE, len(writers) // ASTRAY):
             one = overtaken[0]
             yield "R10", (f"{lock}: {len(overtaken)} of {len(writers)} writers were overtaken: {one.overtaken_by} began to read "
                           f"{ms(one.overtaken_by.begin - one.since)} after {one.operation} had asked to write")
