@@ -19,7 +19,8 @@ from checker.wholes import wholes
 
 RULES = (exclusion, reads, claims, counts, releases, tokens, signals, finality, liveness, wholes, order, sides, residue, sums)
 SEVERAL = ("of any_of", "of multi_lock", "of a semaphore", "looks at permits", "of readers", "of writers", "readers beside another client's")
-OF_CAMPAIGN = {"within": ("lost updates", *SEVERAL), "outside": ("lost updates", *SEVERAL), "beside": (*SEVERAL, "of peers"),
+WAITS = tuple(f"judged waits of {side}s" for side in histories.SIDES)
+OF_CAMPAIGN = {"within": ("lost updates", *WAITS, *SEVERAL), "outside": ("lost updates", *SEVERAL), "beside": (*SEVERAL, "of peers"),
                "red": ("lost updates", "votes withheld"),
                "sentinel": (*SEVERAL, "failovers", "lost", "stale writes refused"),
                "cluster": (*SEVERAL, "failovers", "slots moved", "lost", "stale writes refused")}
@@ -75,8 +76,8 @@ def waits_that_count(history):
     waits = [wait for of_lock in waits_of_sides(history).values() for wait in of_lock]
     lasted = {side: [wait.lasted for wait in waits if wait.operation.kind == side] for side in histories.SIDES}
     return {
-        "waits of sides": {side: len(took) for side, took in lasted.items()},
-        **{f"waits of a {side}": times(took) for side, took in lasted.items()},
+        **{f"judged waits of {side}s": len(took) for side, took in lasted.items()},
+        **{f"waits of {side}s": times(took) for side, took in lasted.items()},
         "writers overtaken": sum(wait.overtaken_by is not None for wait in waits),
     }
 
