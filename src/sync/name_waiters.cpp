@@ -22,6 +22,13 @@ bool is_copy(const lock_keys& keys, std::string_view payload) {
   return keys.word == publish_word::both && payload.size() > 1 && payload.front() == '0';
 }
 
+/// Of a kind with a queue.
+queue_place::message news_in(std::string_view payload) {
+  using message = queue_place::message;
+  const char news = payload.empty() ? '0' : payload.back();
+  return news == '1' ? message::write_ended : news == '2' ? message::other_called : message::read_ended;
+}
+
 /// Null: contention.
 lock_answer answer_of(const failure* why) {
   return why ? lock_answer{redis::failure_with(why->code, why->detail)} : lock_answer();
@@ -238,9 +245,7 @@ void name::on_subscribed() {
 // of another client.
 void name::on_message(std::string_view payload) {
   if (is_copy(*keys_, payload)) return;
-  const bool written = !payload.empty() && payload.back() == '1';
-  heard(hand_over_.hears_itself(env().time),
-        written ? queue_place::message::write_ended : queue_place::message::read_ended);
+  heard(hand_over_.hears_itself(env().time), news_in(payload));
 }
 
 void name::on_call(std::string_view payload) {
@@ -313,12 +318,12 @@ line_waiter name::seen(acquisition& waiter) noexcept {
 }
 
 line_conditions name::conditions() {
-  line_conditions at{.now = env().now(),
-                     .first = {},
-                     .held_here = barring_hold() != nullptr,
-                     .cool_down_until = keys_->of.queue ? time_point() : hand_over_.cool_down_until(),
-                     .may_linger = may_linger()};
+  line_conditions at{
+      .now = env().now(), .first = {}, .held_here = false, .cool_down_until = {}, .may_linger = may_linger()};
+  // The other facts are about waiters.
   if (line_->empty()) return at;
+  at.held_here = barring_hold() != nullptr;
+  if (!keys_->of.queue) at.cool_down_until = hand_over_.cool_down_until();
   auto& first = line_->first();
   at.first.emplace(seen(first));
   // A call for several locks has brought the lock to the waiter's own owner. The line would wait for that hold's end,

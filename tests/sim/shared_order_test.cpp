@@ -728,6 +728,13 @@ TEST_CASE("a shared mutex tells a writer by name, its readers by the channel, an
     CHECK(after(reads, read_release(word, my1, "0")) == lines_of("channel ", "0"));
     CHECK(after(with(reads, writer_waits), read_release(word, my1, "0")) == lines_of("wake ", "w"));
     CHECK(after(with(reads, dead_waits), read_release(word, my1, "0")) == lines_of("channel ", "1"));
+    // Clients behind the called one hear of it.
+    const arguments behind{"ZADD", queue, "6", other};
+    auto both = lines_of("wake ", "w");
+    for (const auto& line : lines_of("channel ", "2")) both.push_back(line);
+    CHECK(after(with(with(reads, writer_waits), behind), read_release(word, my1, "0")) == both);
+    CHECK(after(with(with(reads, writer_waits), reader_waits), read_release(word, my1, "0")) == both);
+    CHECK(after(with(with(writes, writer_waits), behind), write_release(word, my1, "0", "0")) == both);
     CHECK(after(writes, write_release(word, my1, "0", "0")) == lines_of("channel ", "1"));
     CHECK(after(writes, write_release(word, my1, "0", "1")) == lines_of("channel ", "1"));
     CHECK(after(with(writes, writer_waits), write_release(word, my1, "0", "0")) == lines_of("wake ", "w"));

@@ -4,7 +4,8 @@
 -- With leave 1 the owner's client leaves `readers`, whether or not the owner reads.
 -- The last reader gives a living writer its turn, for `reserve` ms, and tells it w on {wake}client. Readers that were
 -- asked come first. The last of those that leaves gives the turn as well.
--- Without a writer everybody is told 1 on `channel`. Peers are told 0 there, and so is everybody where no client waits.
+-- Without a writer everybody is told 1 on `channel`. Clients that wait behind one are told 2 there. Peers are told 0
+-- there, and so is everybody where no client waits.
 -- `word` is as in release. The copy on the sharded channel has a 0 before the message.
 local reserve = tonumber(ARGV[7])
 if not reserve or reserve < 1 or reserve > 86400000 or reserve % 1 ~= 0 then
@@ -51,6 +52,8 @@ elseif redis.pcall('get', KEYS[5]) ~= 'r' or redis.pcall('zrange', KEYS[4], '0',
     told = tell(ARGV[2], '1')
   elseif heard.err or heard[2] > heard[4] then
     tell(ARGV[2], '0')
+  elseif redis.call('exists', KEYS[3], KEYS[4]) > 0 then
+    tell(ARGV[2], '2')
   end
 end
 return held and {1, told} or nil

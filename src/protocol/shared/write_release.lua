@@ -57,6 +57,8 @@ local heard = first and redis.pcall('pubsub', count, ARGV[2], ARGV[6])
 if not heard or heard.err or heard[2] > heard[4] then
   local all = tell(ARGV[2], '1')
   told = first and told or all
+elseif redis.call('exists', KEYS[2], KEYS[3]) > 0 then
+  tell(ARGV[2], '2')
 end
 local writers = (waiting and tonumber(redis.pcall('zcard', KEYS[2])) or 0) + (first and 1 or 0)
 if ARGV[5] == '1' then

@@ -19,7 +19,12 @@ void queue_place::took(duration round_trip) noexcept {
 }
 
 // A reader is let in with all readers that wait, so each message may concern it. A writer behind others is called.
-queue_place::heed queue_place::heard(message news, bool writes) const noexcept {
+queue_place::heed queue_place::heard(message news, bool writes) noexcept {
+  if (news == message::other_called) {
+    // The called client was the first of the queue.
+    if (place_.rank > 0) --place_.rank;
+    return writes && place_.rank > 0 ? heed::never : heed::later;
+  }
   if (!writes || !place_.stands) return heed::now;
   if (place_.rank > 0) return heed::never;
   return news == message::read_ended ? heed::now : heed::later;

@@ -22,6 +22,9 @@ namespace holdfast::detail {
 /// readers come first. A writer then waits until the time is over that is reserved for them, and half of it again at
 /// most. Then it looks whether they have come.
 ///
+/// Decision: the clients behind a called one hear of the call, for it may be dead or paused. The next writer, and each
+/// reader, asks when the time that is reserved for the called one is over, and half of it again at most.
+///
 /// Decision: a called client has ten round trips to come, at least 20 ms. A slow link must not lose the turn. More than
 /// 200 ms would keep the lock free for too long where the called client has died.
 class queue_place {
@@ -30,7 +33,7 @@ class queue_place {
   static constexpr duration least_reserve = milliseconds(20), longest_reserve = milliseconds(200);
   static constexpr int reserved_round_trips = 10;
 
-  enum class message : std::uint8_t { read_ended, write_ended };
+  enum class message : std::uint8_t { read_ended, write_ended, other_called };
   enum class heed : std::uint8_t { now, later, never };
 
   // The attempts of the first waiter.
@@ -54,7 +57,7 @@ class queue_place {
 
   // When to ask.
   /// A message on the channel of the lock.
-  heed heard(message news, bool writes) const noexcept;
+  heed heard(message news, bool writes) noexcept;
   /// The client is called to write.
   void called() noexcept { place_.called = true; }
   /// A release of this client has its answer: so many other clients wait.

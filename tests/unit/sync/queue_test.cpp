@@ -288,6 +288,21 @@ TEST_CASE_METHOD(queue, "no client of a queue rests after its turn") {
   CHECK(second.granted());
 }
 
+TEST_CASE_METHOD(queue, "a called client that does not come costs its turn, for the next writer and for each reader") {
+  const bool reads = GENERATE(true, false);
+  const auto waiting = stands(reads ? to_read : to_write, 1);
+  const auto before = server.count();
+  says(messages, "2");
+  CHECK(server.count() == before);
+  advance(30ms - 1ns);
+  CHECK(server.count() == before);
+  advance(10ms);
+  CHECK(server.count() == before + 1);
+  CHECK(place() == last);
+  reads ? lets_read() : lets_write();
+  CHECK(waiting.granted());
+}
+
 TEST_CASE_METHOD(queue, "a client that loses its connection subscribes anew, and asks for its place again") {
   const auto waiting = stands(to_write, 2);
   link_down();

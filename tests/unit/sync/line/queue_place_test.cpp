@@ -91,6 +91,14 @@ TEST_CASE("a writer of unknown rank counts as the first") {
   CHECK(place.heard(message::read_ended, true) == heed::now);
 }
 
+TEST_CASE("when another client is called, each reader and the writer that is next now ask later") {
+  CHECK(at(5).heard(message::other_called, false) == heed::later);
+  auto place = at(2);
+  CHECK(place.heard(message::other_called, true) == heed::never);
+  CHECK(place.heard(message::other_called, true) == heed::later);
+  CHECK(place.heard(message::write_ended, true) == heed::later);
+}
+
 TEST_CASE("after an own release a client without a place asks, and one that stands is called") {
   const std::uint64_t others = GENERATE(0, 2);
   CHECK(queue_place().released(others) == heed::now);
