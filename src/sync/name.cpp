@@ -133,9 +133,11 @@ std::shared_ptr<lease_record> name::hold_for(const lock_request& request, const 
     hand_over_.granted(*made->on, now, waiting);
   }
   // Waiters of the same owner need no turn of their own: they nest in the new hold.
-  move_to_hold_of(request, *made);
-  // The first waiter may be of the same owner too. It re-enters when it tries.
-  if (may_nest(request)) wake();
+  if (may_nest(request)) {
+    move_to_hold_of(request, *made);
+    // The first waiter may be of the same owner too. It re-enters when it tries.
+    wake();
+  }
   return lease;
 }
 

@@ -54,7 +54,7 @@ std::shared_ptr<acquisition> registry::lock(const shared_keys& keys, const lock_
   // A draining client must find this waiter again when its owner's last hold ends.
   if (may_lock) may_lock->waits(request.owner, keys->name);
   const name::visit here(found ? *found : make_name(keys, place));
-  here->report_own_wait(*caller);
+  if (found) here->report_own_wait(*caller);
   here->join(caller);
   return caller;
 }
