@@ -29,6 +29,9 @@ bool shared_judge::read_state(const shared_names& of, state& found) const {
     if (!mode || !lock->expires) return false;
     found.read = *mode == "read";
     found.written = !found.read;
+    known_.stored.each_owner(
+        known_.stored.holder(0, of.name), of.name, *lock,
+        [&](const auto&, const auto&, time_point end) { found.readers_live |= found.read && end > known_.now(); });
   }
   if (const auto* turn = known_.stored.find(0, of.turn)) found.turn = turn->text();
   const auto* queue = known_.stored.find(0, of.queue);
@@ -49,7 +52,7 @@ bool shared_judge::keeps_door(const std::string& client, const shared_names& of)
 
 bool shared_judge::admits(const state& at_node, const call_record& call) {
   const auto* turn = at_node.turn;
-  if (call.writes) return !at_node.read && !at_node.written && (!turn || *turn == call.client->uuid());
+  if (call.writes) return !at_node.readers_live && !at_node.written && (!turn || *turn == call.client->uuid());
   return !at_node.written && !at_node.door && (at_node.read || !turn || *turn == "r");
 }
 

@@ -12,8 +12,8 @@ namespace holdfast::sim {
 
 /// The promises of a shared mutex to those that wait:
 ///   - A reader that the lock admits is granted when it looks again, and so is a writer. A client looks twice a second.
-///     The lock admits readers while nobody writes and no client waits to write. It admits a writer while it is free
-///     and no other client's turn.
+///     The lock admits readers while nobody writes and no client waits to write. It admits a writer while it is free,
+///     or only dead readers have it, and it is no other client's turn.
 ///   - Where no fault strikes and nobody else uses the lock, waits have bounds. A writer waits for the readers of the
 ///     moment. For each writing client before it, it waits for one turn of writes and one phase of readers. A reader
 ///     waits for one turn of writes, and for the readers that this turn waits for.
@@ -35,7 +35,7 @@ class shared_judge {
  private:
   /// The lock at the node.
   struct state {
-    bool read = false, written = false;
+    bool read = false, readers_live = false, written = false;
     const std::string* turn = nullptr;
     bool door = false;  // a client waits to write
   };
