@@ -85,8 +85,8 @@ class Door(Shared):
 
     def test_a_few_that_come_later_than_their_turn_say_nothing(self):
         self.keeps(self.overtaken(4))
-        self.keeps(self.overtaken(300, others=range(294)))
-        self.breaks("R10", self.overtaken(300, others=range(293)), "7 of 300 writers were overtaken")
+        self.keeps(self.overtaken(500, others=range(495)))
+        self.breaks("R10", self.overtaken(500, others=range(494)), "6 of 500 writers were overtaken")
 
     def test_who_asked_before_the_writer_or_soon_after_it_may_read(self):
         self.keeps(self.overtaken(5, asked=15))
