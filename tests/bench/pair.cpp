@@ -9,6 +9,7 @@
 #include "bench/work.hpp"
 #include "lua_scripts.hpp"
 #include "protocol/permits/permit_lock.hpp"
+#include "protocol/shared/shared_lock.hpp"
 #include "support/child_process.hpp"
 
 namespace holdfast::bench {
@@ -171,6 +172,34 @@ std::vector<finding> permit_server_cpu(const plan& p, const real_redis& server) 
   return {w.compare("permit", "plain", &pair_cost::server_us)};
 }
 
+/// One side of a shared mutex.
+sequence shared_pair(const detail::kind& side, int slot) {
+  const detail::lock_keys keys(side, name_of(slot));
+  const auto field = field_of(slot);
+  std::string acquire, release;
+  side.acquire.make(keys, default_ttl, field).append_to(acquire, false);
+  side.release.make(keys, field).append_to(release, false);
+  return {std::move(acquire), std::move(release)};
+}
+
+std::vector<finding> shared_server_cpu(const plan& p, const real_redis& server) {
+  const auto pairs = p.scaled(100'000);
+  test::raw_client admin(server);
+  for (const auto& script :
+       {detail::lua::read_acquire, detail::lua::read_release, detail::lua::write_acquire, detail::lua::write_release})
+    admin("SCRIPT", "LOAD", script.body);
+  ways w;
+  // A client that counts lines would take each reply for several.
+  p.rounds("shared-server", [&] {
+    w["plain"].push_back(bare_pairs(server.socket_path(), many, pairs, our_pair, bare::commands));
+    for (const auto& [way, side] : {std::pair("read", &detail::shared_reader), {"write", &detail::shared_writer}})
+      w[way].push_back(bare_pairs(
+          server.socket_path(), many, pairs, [side = side](int slot) { return shared_pair(*side, slot); },
+          bare::commands));
+  });
+  return {w.compare("read", "plain", &pair_cost::server_us), w.compare("write", "plain", &pair_cost::server_us)};
+}
+
 std::vector<finding> client_cpu(const plan& p, const real_redis& server) {
   const auto pairs = p.scaled(100'000);
   const hiredis_sequences hiredis(many);
@@ -228,6 +257,9 @@ std::vector<scenario> pair_scenarios() {
               simple_server_cpu),
       pair_of({{"permit-server", "server CPU of a permit's pair, us / the plain lock's", at_most(2.4)}},
               permit_server_cpu),
+      pair_of({{"shared-server/read", "server CPU of a shared mutex' read pair, us / the plain lock's", at_most(2.3)},
+               {"shared-server/write", "the same of the write pair", at_most(2.1)}},
+              shared_server_cpu),
       pair_of({{"pair-client", "client CPU of a pair, us / bare client that formats with our writer", at_most(3.5)},
                {"pair-client/hiredis", "the same / bare client that formats with hiredis", at_most(3.5)}},
               client_cpu)};

@@ -81,6 +81,7 @@ std::vector<scenario> observer_scenarios();
 std::vector<scenario> burst_scenarios();
 std::vector<scenario> contention_scenarios();
 std::vector<scenario> permit_scenarios();
+std::vector<scenario> shared_scenarios();
 std::vector<scenario> waiting_scenarios();
 std::vector<scenario> held_scenarios();
 std::vector<scenario> distant_scenarios();
