@@ -33,9 +33,14 @@ inline const std::string me = "00000000-0000-8000-8000-0000000000aa", other = "0
 inline const std::string my1 = me + ":1", other1 = other + ":1", waiter1 = waiter + ":1";
 inline std::string deadline(const std::string& owner) { return "{m}:" + owner + ":rwlock_timeout:1"; }
 
+/// A flag that is 0 is left out.
+inline arguments with_flag(arguments all, const std::string& flag) {
+  if (flag != "0") all.push_back(flag);
+  return all;
+}
 inline arguments read_acquire(const std::string& owner, const std::string& stand, const std::string& word = "publish") {
   return eval(detail::lua::read_acquire, {lock, deadline(owner), queue, readers, turn},
-              {ms, owner, stand, word, channel, waiters_channel, wake});
+              with_flag({ms, owner, word, channel}, stand));
 }
 inline arguments write_acquire(const std::string& owner, const std::string& stand,
                                const std::string& word = "publish") {
@@ -45,7 +50,7 @@ inline arguments write_acquire(const std::string& owner, const std::string& stan
 inline arguments read_release(const std::string& word, const std::string& owner, const std::string& leave,
                               const std::string& reserve = reserve_ms) {
   return eval(detail::lua::read_release, {lock, deadline(owner), queue, readers, turn},
-              {word, channel, owner, leave, waiters_channel, wake, reserve});
+              with_flag({word, channel, owner, reserve}, leave));
 }
 inline arguments write_release(const std::string& word, const std::string& owner, const std::string& leave,
                                const std::string& again, const std::string& reserve = reserve_ms) {

@@ -13,6 +13,9 @@
 //
 // Decision: the side keys are keys of each script, although a release then gets TRYAGAIN while its slot moves. A key
 // that is no key of the script would be an error there.
+//
+// Decision: a script of readers gets few arguments, because each of them costs the server half as much as a command of
+// the script. It makes the names of the other channels itself, where it needs them.
 #include "protocol/shared/shared_lock.hpp"
 
 #include <array>
@@ -58,6 +61,11 @@ void add_channel(writer& to, const lock_keys& at) {
 void add_wake(writer& to, const lock_keys& at) {
   const auto wake = beside(wake_stem, at.lock);
   to.add(std::array{wake[0], wake[1], wake[2], wake[3], std::string_view(":")});
+}
+/// The names by which a writer's end counts and tells waiting clients.
+void add_waiters(writer& to, const lock_keys& at) {
+  to.add(beside(waiters_stem, at.lock));
+  add_wake(to, at);
 }
 void add_waiters(writer& to, const lock_keys& at) {
   to.add(beside(waiters_stem, at.lock));
@@ -213,15 +221,15 @@ call read_acquire(const lock_keys& keys, milliseconds ttl, const owner_field& fi
   static constexpr recipe form{lua::read_acquire.evalsha, lua::read_acquire.body,
                                [](writer& to, const made_of& operands) {
                                  const auto& at = *operands.at;
-                                 to.begin(5, 7);
+                                 const bool stands = operands.place != standing::none;
+                                 to.begin(5, stands ? 5 : 4);
                                  to.add(at.lock);
                                  add_deadline(to, at, *operands.field);
                                  add_side_keys(to, at);
                                  to.add(operands.ttl.ttl);
                                  to.add(*operands.field);
-                                 add_flag(to, operands.place != standing::none);
                                  add_channel(to, at);
-                                 add_waiters(to, at);
+                                 if (stands) add_flag(to, true);
                                },
                                nullptr, call::effect::takes};
   return {form, {.at = &keys, .field = &field, .ttl = {ttl}, .place = place}};
@@ -251,15 +259,14 @@ call read_release(const lock_keys& keys, const owner_field& field, const departu
   static constexpr recipe form{lua::read_release.evalsha, lua::read_release.body,
                                [](writer& to, const made_of& operands) {
                                  const auto& at = *operands.at;
-                                 to.begin(5, 7);
+                                 to.begin(5, operands.leave ? 5 : 4);
                                  to.add(at.lock);
                                  add_deadline(to, at, *operands.field);
                                  add_side_keys(to, at);
                                  add_channel(to, at);
                                  to.add(*operands.field);
-                                 add_flag(to, operands.leave);
-                                 add_waiters(to, at);
                                  to.add(operands.ttl.ttl);
+                                 if (operands.leave) add_flag(to, true);
                                },
                                nullptr, call::effect::writes};
   return {form, {.at = &keys, .field = &field, .ttl = {end.reserve}, .leave = end.leave}};
