@@ -6,4 +6,5 @@
 #include <holdfast/blocking/lockable.hpp>
 #include <holdfast/blocking/mutex.hpp>
 #include <holdfast/blocking/several.hpp>
+#include <holdfast/blocking/shared_mutex.hpp>
 #include <holdfast/blocking/with_lock.hpp>

@@ -5,6 +5,7 @@
 
 #include <holdfast/blocking/expirable_semaphore.hpp>
 #include <holdfast/blocking/lockable.hpp>
+#include <holdfast/blocking/shared_mutex.hpp>
 
 #include "blocking/lock_core.hpp"
 
@@ -24,6 +25,9 @@ struct access {
   }
   static expirable_semaphore make_semaphore(std::shared_ptr<lock_core> core, holdfast::expirable_semaphore of) {
     return {std::move(core), std::move(of)};
+  }
+  static shared_mutex make_shared_mutex(mutex writer, mutex reader, holdfast::shared_mutex of) {
+    return {std::move(writer), std::move(reader), std::move(of)};
   }
   /// `Lock`: mutex or a class of it.
   template <class Lock>

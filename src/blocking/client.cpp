@@ -71,6 +71,13 @@ blocking::expirable_semaphore client::expirable_semaphore(std::string_view name,
   return detail::access::make_semaphore(std::move(core), std::move(of));
 }
 
+blocking::shared_mutex client::shared_mutex(std::string_view name, lock_options terms) const {
+  auto of = async().shared_mutex(name);
+  auto writer = lock_of<blocking::mutex>(io(), of.writer(), terms);
+  auto reader = lock_of<blocking::mutex>(io(), of.reader(), terms);
+  return detail::access::make_shared_mutex(std::move(writer), std::move(reader), std::move(of));
+}
+
 blocking::red_lock client::red_lock(std::string_view name, lock_options terms, reentrancy nested) const {
   return lock_of<blocking::red_lock>(io(), holdfast::mutex(async().red_lock(name, nested)), terms);
 }

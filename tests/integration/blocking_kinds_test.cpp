@@ -41,6 +41,9 @@ void with_each_kind(Test test) {
         w, [](blocking::client& c) { return c.simple_mutex("m"); },
         [](blocking::client& c) { c.simple_mutex("m").force_unlock(); });
     of(
+        w, [](blocking::client& c) { return c.shared_mutex("m"); },
+        [](blocking::client& c) { c.shared_mutex("m").force_unlock(); });
+    of(
         w,
         [](blocking::client& c) {
           const auto m = c.mutex("m"), other = c.mutex("other");

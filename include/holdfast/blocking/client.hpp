@@ -2,6 +2,7 @@
 #pragma once
 #include <holdfast/blocking/expirable_semaphore.hpp>
 #include <holdfast/blocking/mutex.hpp>
+#include <holdfast/blocking/shared_mutex.hpp>
 #include <holdfast/client.hpp>
 #include <holdfast/config.hpp>
 #include <holdfast/export.hpp>
@@ -62,6 +63,8 @@ class HOLDFAST_EXPORT client {
   blocking::simple_mutex simple_mutex(std::string_view name, lock_options = {}) const;
   /// At most `permits` at once, as holdfast::client::expirable_semaphore().
   blocking::expirable_semaphore expirable_semaphore(std::string_view name, unsigned permits, lock_options = {}) const;
+  /// Many readers or one writer, as holdfast::client::shared_mutex(). Both sides have these terms.
+  blocking::shared_mutex shared_mutex(std::string_view name, lock_options = {}) const;
   blocking::red_lock red_lock(std::string_view name, lock_options = {}, reentrancy = reentrancy::reentrant) const;
 
   /// Runs any operation of the library on the client's thread, as a task of the calling one, and waits for its result:
