@@ -96,6 +96,9 @@ struct lock_world : red_world {
   const bool turns;  // of its clients
 };
 
+inline std::string stored_as_is(std::string_view id) { return std::string(id); }
+inline long long ttl_of_key(raw_client& redis) { return redis("PTTL", "m").integer(); }
+
 struct lock_kind {
   const char* name;
   std::size_t servers;
@@ -108,6 +111,8 @@ struct lock_kind {
   bool reentrant() const noexcept { return nested == nesting::enters; }
   /// One permit of a semaphore of one.
   bool is_permit() const noexcept { return nested == nesting::anew; }
+  bool is_side() const noexcept { return std::string_view(stored_as) == "readers and a writer"; }
+  bool is_hash() const noexcept { return is_side() || std::string_view(stored_as) == "hash"; }
 
   // What another client does by hand with the lock "m".
   void (*taken_by_stranger)(eyes&, std::chrono::milliseconds ttl);
@@ -117,11 +122,13 @@ struct lock_kind {
   /// Makes the key something that no lock of this kind is.
   void (*spoilt)(eyes&);
   /// The owner in the key, and for holder(), of the lease with this id.
-  std::string (*stored_owner)(std::string_view id) = [](std::string_view id) { return std::string(id); };
+  std::string (*stored_owner)(std::string_view id) = stored_as_is;
   /// Of the hold, as Redis keeps it.
-  long long (*ttl_in)(raw_client&) = [](raw_client& redis) { return redis("PTTL", "m").integer(); };
+  long long (*ttl_in)(raw_client&) = ttl_of_key;
   const char* key_of_hold = "m";
-  const char* message_of_release = "0";
+  /// Each is one character.
+  std::string_view messages_of_release = "0";
+  bool shares = false;  // two owners hold it together
 
   std::string owner_of(eyes& all) const { return all.majority(owner_in); }
 
@@ -213,6 +220,25 @@ inline long long ttl_of_permit(raw_client& redis) {
       .integer();
 }
 
+// A stranger writes: that keeps readers out, too.
+constexpr auto* stranger_writes = "57a9e700-0000-8000-8000-000000000000:1:write";
+inline void take_to_write(eyes& redis, std::chrono::milliseconds ttl) {
+  redis("DEL", "m");
+  redis("HSET", "m", "mode", "write", stranger_writes, 1);
+  if (ttl > 0ms) redis("PEXPIRE", "m", ttl.count());
+}
+// As Redisson's writer does, if the stranger has not been broken meanwhile.
+inline void free_to_write(eyes& redis) {
+  if (redis("HDEL", "m", stranger_writes) == 1) redis("DEL", "m");
+  redis("PUBLISH", "redisson_rwlock:{m}", "0");
+}
+/// The owner on either side.
+inline std::string owner_of_side(raw_client& redis) {
+  for (auto field : redis("HKEYS", "m").strings())
+    if (field != "mode") return field.substr(0, field.find(":write"));
+  return {};
+}
+
 }  // namespace by_hand
 
 inline const std::vector<lock_kind>& every_kind() {
@@ -237,6 +263,13 @@ inline const std::vector<lock_kind>& every_kind() {
   static constexpr auto permit = [](const client& c, std::string_view n, maybe) -> mutex {
     return c.expirable_semaphore(n, 1).as_mutex();
   };
+  static constexpr auto to_write = [](const client& c, std::string_view n, maybe who) -> mutex {
+    return (who ? c.shared_mutex(n, *who) : c.shared_mutex(n)).writer();
+  };
+  static constexpr auto to_read = [](const client& c, std::string_view n, maybe who) -> mutex {
+    return (who ? c.shared_mutex(n, *who) : c.shared_mutex(n)).reader();
+  };
+  static constexpr auto *sides = "redisson_rwlock:{m}", *as_sides = "readers and a writer";
   using enum lock_kind::nesting;
   static const std::vector<lock_kind> all{
       {"plain_lock", 1, true, plain, redisson, enters, "hash", by_hand::take_hash, by_hand::free_hash,
@@ -256,6 +289,12 @@ inline const std::vector<lock_kind>& every_kind() {
       {"permit_lock without turns", 1, false, permit, "redisson_sc:{m}", anew, "permits", by_hand::take_permit,
        by_hand::free_permit, by_hand::permit_in, by_hand::spoil_permits, by_hand::permit_of, by_hand::ttl_of_permit,
        by_hand::permits, "1"},
+      {"shared_writer", 1, true, to_write, sides, enters, as_sides, by_hand::take_to_write, by_hand::free_to_write,
+       by_hand::owner_of_side, by_hand::spoil_hash, stored_as_is, ttl_of_key, "m", "01"},
+      {"shared_writer without turns", 1, false, to_write, sides, enters, as_sides, by_hand::take_to_write,
+       by_hand::free_to_write, by_hand::owner_of_side, by_hand::spoil_hash, stored_as_is, ttl_of_key, "m", "01"},
+      {"shared_reader", 1, true, to_read, sides, enters, as_sides, by_hand::take_to_write, by_hand::free_to_write,
+       by_hand::owner_of_side, by_hand::spoil_hash, stored_as_is, ttl_of_key, "m", "01", true},
       {"red_plain_lock", 5, true, red, redisson, enters, "hash", by_hand::take_hash, by_hand::free_hash,
        by_hand::owner_in_hash, by_hand::spoil_hash},
       {"red_plain_lock without turns", 5, false, red, redisson, enters, "hash", by_hand::take_hash, by_hand::free_hash,
@@ -276,14 +315,30 @@ void in_worlds(const std::vector<lock_kind>& kinds, Test test) {
     test(k, w);
   }
 }
+/// Those that every function of the library takes: any_of takes neither permits nor sides of a shared mutex.
 inline std::vector<lock_kind> kinds_of_locks() {
   auto all = every_kind();
-  std::erase_if(all, [](const lock_kind& k) { return k.is_permit(); });
+  std::erase_if(all, [](const lock_kind& k) { return k.is_permit() || k.is_side(); });
   return all;
 }
+/// Locks, permits, and both sides of a shared mutex.
 template <class Test>
-void of_every_kind_and_permit(Test test) {
+void of_all(Test test) {
   in_worlds(every_kind(), test);
+}
+/// Those that one owner holds at a time.
+template <class Test>
+void of_all_that_exclude(Test test) {
+  auto kinds = every_kind();
+  std::erase_if(kinds, [](const lock_kind& k) { return k.shares; });
+  in_worlds(kinds, test);
+}
+/// Those that have an owner: a permit has none.
+template <class Test>
+void of_all_with_an_owner(Test test) {
+  auto kinds = every_kind();
+  std::erase_if(kinds, [](const lock_kind& k) { return k.is_permit(); });
+  in_worlds(kinds, test);
 }
 template <class Test>
 void of_every_kind(Test test) {
@@ -307,7 +362,7 @@ void of_every_kind_of_one_server(Test test) {
   in_worlds(kinds, test);
 }
 template <class Test>
-void of_every_kind_and_permit_of_one_server(Test test) {
+void of_all_of_one_server(Test test) {
   auto kinds = every_kind();
   std::erase_if(kinds, [](const lock_kind& k) { return k.servers > 1; });
   in_worlds(kinds, test);
