@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <holdfast/testing/server.hpp>
 
+#include <algorithm>
+#include <iterator>
 #include <stdexcept>
 #include <utility>
 
@@ -9,6 +11,7 @@
 #include "protocol/derived_keys.hpp"
 #include "protocol/kind.hpp"
 #include "protocol/permits/permit_lock.hpp"
+#include "protocol/shared/shared_lock.hpp"
 #include "protocol/vote/vote.hpp"
 #include "testing/stage.hpp"
 
@@ -18,8 +21,15 @@ namespace {
 /// The owner field of the client that takes locks over.
 const std::string rival = "another-client:1";
 
-/// A fencing counter, or the mark of a voting primary.
-bool is_side_key(std::string_view key) { return key.starts_with("redisson_lock_token:") || key == detail::vote_marker; }
+/// The TTL of one reader is a key of its own, whose name ends with this.
+constexpr std::string_view deadline_suffix = ":rwlock_timeout:1";
+constexpr std::string_view write_suffix = ":write";
+
+/// A string that is no lock: a fencing counter, a turn, a reader's TTL, or the mark of a voting primary.
+bool is_side_key(std::string_view key) {
+  return key.starts_with("redisson_lock_token:") || key.starts_with("holdfast_turn:") ||
+         key.ends_with(deadline_suffix) || key == detail::vote_marker;
+}
 
 std::string quoted(std::string_view key) {
   constexpr std::size_t longest_name = 80;
@@ -115,6 +125,76 @@ std::optional<lock_holder> holder_in(const sim::keyspace& keys, std::string_view
   return found;
 }
 
+/// "read" or "write"; null: no shared mutex.
+const std::string* mode_in(const sim::keyspace& keys, std::string_view key) {
+  const auto* entry = keys.find(key);
+  const auto* mode = entry && entry->hash() ? entry->hash()->find("mode") : nullptr;
+  return mode && (*mode == "read" || *mode == "write") ? mode : nullptr;
+}
+
+std::string deadline_key(std::string_view key, std::string_view owner) {
+  return detail::joined(detail::below(key, std::string(owner).append(deadline_suffix)));
+}
+
+/// The writer of a shared mutex, or its readers. A reader without a TTL is dead, and the next writer takes the lock.
+std::vector<stored_lock> holds_in(const sim::keyspace& keys, std::string_view key) {
+  std::vector<stored_lock> all;
+  const auto* mode = mode_in(keys, key);
+  if (!mode) {
+    if (auto holder = holder_in(keys, key)) all.push_back({std::string(key), std::move(*holder)});
+    return all;
+  }
+  const bool reads = *mode == "read";
+  const auto* lock = keys.find(key);
+  for (const auto& [field, text] : lock->hash()->fields()) {
+    if (field == "mode" || field.ends_with(write_suffix) == reads) continue;
+    long long count = 0;
+    const auto* deadline = reads ? keys.find(deadline_key(key, field)) : lock;
+    if (!deadline || !deadline->expires || !sim::to_integer(text, count)) continue;
+    const auto owner = reads ? field : field.substr(0, field.size() - write_suffix.size());
+    all.push_back(
+        {std::string(key),
+         {.id = owner, .count = static_cast<unsigned>(count), .ttl = milliseconds(*deadline->expires - keys.now())},
+         reads});
+  }
+  return all;
+}
+
+void take_side(sim::keyspace& keys, std::string_view key, milliseconds ttl, bool reads) {
+  const auto end = keys.now() + ttl.count();
+  sim::keyspace::entry taken{sim::hash_value(), end};
+  const auto* mode = mode_in(keys, key);
+  if (reads && mode && *mode == "read") {
+    taken = *keys.find(key);
+    if (taken.expires) taken.expires = std::max(*taken.expires, end);
+  }
+  auto& fields = std::get<sim::hash_value>(taken.value);
+  fields.set("mode", reads ? "read" : "write");
+  fields.set(reads ? rival : rival + std::string(write_suffix), "1");
+  keys.restore(key, std::move(taken));
+  if (reads) keys.put(deadline_key(key, rival), "1").expires = end;
+}
+
+/// True: that client's hold ends, and the clients that wait are told in their order.
+bool give_side_back(sim::node& program, std::string_view key) {
+  const auto* mode = mode_in(program.keys(), key);
+  if (!mode) return false;
+  const bool reads = *mode == "read";
+  const auto field = reads ? rival : rival + std::string(write_suffix);
+  if (!program.keys().find(key)->hash()->find(field)) return false;
+  const auto beside = [&](std::string_view stem) { return detail::joined(detail::beside(stem, key)); };
+  std::vector<std::string> words{"EVAL",
+                                 std::string((reads ? detail::lua::read_release : detail::lua::write_release).body),
+                                 reads ? "5" : "4", std::string(key)};
+  if (reads) words.push_back(deadline_key(key, rival));
+  for (const auto* stem : {"holdfast_queue", "holdfast_readers", "holdfast_turn"}) words.push_back(beside(stem));
+  words.insert(words.end(), {"publish", detail::channel_of(detail::lock_keys(detail::shared_writer, key)), field, "0"});
+  if (!reads) words.emplace_back("0");  // that client has no other writer
+  words.insert(words.end(), {beside("holdfast_waiters"), beside("holdfast_wake") + ':', "20"});
+  program.execute(words);
+  return true;
+}
+
 sim::refusal refusal_of(refusal why) {
   switch (why) {
     case refusal::none: break;
@@ -169,13 +249,16 @@ lease server::lost_lease(std::string_view name) {
 std::vector<stored_lock> server::locks() const {
   const auto& keys = machine_->program().keys();
   std::vector<stored_lock> all;
-  for (const auto& [key, entry] : keys.all())
-    if (auto holder = holder_in(keys, key)) all.push_back({key, std::move(*holder)});
+  for (const auto& [key, entry] : keys.all()) {
+    auto holds = holds_in(keys, key);
+    std::move(holds.begin(), holds.end(), std::back_inserter(all));
+  }
   return all;
 }
 
 std::optional<lock_holder> server::holder(std::string_view key) const {
-  return holder_in(machine_->program().keys(), key);
+  auto holds = holds_in(machine_->program().keys(), key);
+  return holds.empty() ? std::nullopt : std::optional(std::move(holds.front().holder));
 }
 
 std::vector<stored_semaphore> server::semaphores() const {
@@ -202,8 +285,12 @@ void server::lose(std::string_view key) {
 void server::take_over(std::string_view key, milliseconds ttl, format as) {
   if (ttl < milliseconds(1) || ttl > longest) throw std::invalid_argument(error_text("a TTL is 1 ms to ten years"));
   auto& keys = machine_->program().tamper();
-  if (const auto* entry = keys.find(key)) as = entry->text() ? format::string : format::hash;
+  if (mode_in(keys, key))
+    as = as == format::reader ? format::reader : format::shared;
+  else if (const auto* entry = keys.find(key))
+    as = entry->text() ? format::string : format::hash;
   if (semaphore(key)) as = format::permits;
+  if (as == format::shared || as == format::reader) return take_side(keys, key, ttl, as == format::reader);
   if (as == format::permits) return take_permit(keys, key, ttl);
   sim::keyspace::entry taken{rival, keys.now() + ttl.count()};
   if (as == format::hash) {
@@ -217,6 +304,7 @@ void server::take_over(std::string_view key, milliseconds ttl, format as) {
 void server::give_back(std::string_view key) {
   auto& program = machine_->program();
   if (const auto permit = taken_permit(program.keys(), key)) return give_permit_back(program, key, *permit);
+  if (give_side_back(program, key)) return;
   const auto found = holder(key);
   if (!found || found->id != rival) throw std::logic_error(error_text("take_over() has not got " + quoted(key)));
   const detail::lock_keys at(program.keys().find(key)->text() ? detail::simple_lock : detail::plain_lock, key);

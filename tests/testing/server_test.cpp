@@ -268,6 +268,121 @@ TEST_CASE("a semaphore whose permits are all lost loses its leases, and begins a
   CHECK_THROWS_AS(server.lose("N"), std::logic_error);
 }
 
+TEST_CASE(
+    "a shared mutex is shown with its writer, or with each of its read holds, and the keys beside it are no locks") {
+  asio::io_context io;
+  testing::server server(io);
+  auto redis = server.make_client({.key_prefix = "shop:"}), other = server.make_client({.key_prefix = "shop:"});
+  const auto of = [](const client& c) { return c.shared_mutex("N"); };
+  {
+    auto write = server.run(of(redis).lock());
+    server.advance(1h);
+    REQUIRE(server.locks().size() == 1);
+    CHECK(server.locks()[0].name == "shop:N");
+    CHECK(server.locks()[0].holder.id == write.id());
+    CHECK_FALSE(server.locks()[0].reads);
+    CHECK(server.holder("shop:N")->count == 1);
+    // A waiter's place, and the turn that a release gives, are keys as well.
+    std::optional<lease> waits;
+    asio::co_spawn(io, of(other).lock(), [&](std::exception_ptr, lease l) { waits = std::move(l); });
+    server.run_until_idle();
+    CHECK(server.locks().size() == 1);
+    server.run(write.unlock());
+    CHECK(server.locks().size() == 1);
+    server.run_until_idle();
+    CHECK(waits);
+  }
+  server.run_until_idle();
+  auto read = server.run(of(redis).lock_shared()), beside = server.run(of(other).lock_shared());
+  server.advance(1h);
+  const auto all = server.locks();
+  REQUIRE(all.size() == 2);
+  CHECK(all[0].reads);
+  CHECK(all[0].holder.id == read.id());
+  CHECK(all[1].holder.id == beside.id());
+  CHECK(all[1].holder.ttl > 19s);
+  CHECK(server.holder("shop:N")->id == read.id());
+  server.run(read.unlock());
+  server.run(beside.unlock());
+  CHECK(server.locks().empty());
+  server.check();
+}
+
+TEST_CASE("another client writes a shared mutex: its holders find out, and who waits gets it back") {
+  asio::io_context io;
+  testing::server server(io);
+  auto redis = server.make_client();
+  const auto guard = redis.shared_mutex("N");
+  server.take_over("N", 1h, testing::format::shared);
+  CHECK_FALSE(server.run(guard.try_lock()));
+  CHECK_FALSE(server.run(guard.try_lock_shared()));
+  CHECK(server.run(guard.holder())->id == server.holder("N")->id);
+  std::optional<lease> got;
+  SECTION("a reader") {
+    asio::co_spawn(io, guard.lock_shared(), [&](std::exception_ptr, lease l) { got = std::move(l); });
+  }
+  SECTION("a writer") {
+    asio::co_spawn(io, guard.lock(), [&](std::exception_ptr, lease l) { got = std::move(l); });
+  }
+  server.run_until_idle();
+  CHECK_FALSE(got);
+  server.give_back("N");
+  server.run_until_idle();
+  REQUIRE(got);
+  CHECK_THROWS_AS(server.give_back("N"), std::logic_error);
+  server.take_over("N", 1h);
+  server.advance(10s);
+  CHECK_FALSE(got->held());
+  CHECK(code_of([&] { server.run(got->unlock()); }) == errc::lost);
+  CHECK_FALSE(server.locks()[0].reads);
+}
+
+TEST_CASE("another client reads a shared mutex beside our readers, and a writer waits for it or for its TTL") {
+  asio::io_context io;
+  testing::server server(io);
+  auto redis = server.make_client();
+  const auto guard = redis.shared_mutex("N");
+  auto read = server.run(guard.lock_shared());
+  server.take_over("N", 5s, testing::format::reader);
+  CHECK(server.locks().size() == 2);
+  CHECK(server.run(guard.read_holds()) == 2);
+  server.run(read.unlock());
+  CHECK(server.locks().size() == 1);
+  std::optional<lease> got;
+  asio::co_spawn(io, guard.lock(), [&](std::exception_ptr, lease l) { got = std::move(l); });
+  server.run_until_idle();
+  CHECK_FALSE(got);
+  SECTION("it gives it back") { server.give_back("N"); }
+  SECTION("its time is over") {
+    server.advance(4900ms);
+    CHECK_FALSE(got);
+    server.advance(1s);
+    CHECK(server.locks().size() == 1);
+  }
+  server.run_until_idle();
+  REQUIRE(got);
+  server.take_over("N", 1h, testing::format::reader);
+  server.advance(10s);
+  CHECK_FALSE(got->held());
+  CHECK(server.run(guard.try_lock_shared()));
+}
+
+TEST_CASE("the readers of a shared mutex whose key is lost are told, and it begins anew") {
+  asio::io_context io;
+  testing::server server(io);
+  auto redis = server.make_client();
+  const auto guard = redis.shared_mutex("N");
+  auto read = server.run(guard.lock_shared());
+  server.lose("N");
+  CHECK(server.locks().empty());
+  CHECK_THROWS_AS(server.lose("N"), std::logic_error);
+  auto write = server.run(guard.try_lock());
+  CHECK(write);
+  server.advance(10s);
+  CHECK_FALSE(read.held());
+  CHECK(write->held());
+}
+
 TEST_CASE("another client has a free lock, and gives it back to who waits") {
   asio::io_context io;
   testing::server server(io);

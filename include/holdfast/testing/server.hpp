@@ -37,12 +37,15 @@ enum class format {
   hash,     ///< as for mutex, fenced_mutex and Redisson
   string,   ///< as for simple_mutex and `SET NX PX`
   permits,  ///< as for expirable_semaphore
+  shared,   ///< as for shared_mutex, to write
+  reader,   ///< as for shared_mutex, to read
 };
 
-/// A lock as the server stores it.
+/// A lock as the server stores it, or one read hold of a shared_mutex.
 struct stored_lock {
   std::string name;  ///< the key, including key_prefix
   lock_holder holder;
+  bool reads = false;  ///< a read hold of a shared_mutex
 };
 
 /// A semaphore as the server stores it.
@@ -92,9 +95,10 @@ class server : public world {
 
   // Locks, by their Redis keys, including key_prefix. Any time, also inside of a handler.
 
-  /// Every lock that any client holds, sorted by name.
+  /// Every lock that any client holds, sorted by name. Of a shared_mutex the writer, or each read hold. Readers of one
+  /// client may share a hold.
   std::vector<stored_lock> locks() const;
-  /// The holder of a lock; empty: it is free.
+  /// The holder of a lock; empty: it is free. Of a shared_mutex the writer, or the first that reads.
   std::optional<lock_holder> holder(std::string_view key) const;
 
   /// Every semaphore that has its counter, sorted by name.
@@ -110,6 +114,8 @@ class server : public world {
   /// Gives the lock to another client, for `ttl` unless it is given back. `ttl`: 1 ms to ten years, else
   /// std::invalid_argument. The client that had it is not notified, and learns of it as after lose(). A lock that is
   /// held keeps its format; a free one gets `as`.
+  /// Of a shared_mutex: that client writes, and nobody else holds it. With format::reader it reads, beside other readers
+  /// and in place of a writer.
   /// Of a semaphore: takes one permit. If none is free, the permit that ends next is taken from its holder.
   void take_over(std::string_view key, milliseconds ttl = std::chrono::seconds(30), format as = format::hash);
   /// That other client releases the lock, or one permit, and waiters are notified. Throws std::logic_error if it does
