@@ -98,3 +98,27 @@ TEST_CASE_METHOD(world, "an outage is a connection less, and its end a reconnect
   CHECK(connections() == 0);
   CHECK(again() == 1);
 }
+
+TEST_CASE_METHOD(world,
+                 "writers and readers of a shared mutex are counted as two kinds, and a reader that joins is no hold") {
+  const auto numbers = std::make_shared<metrics>();
+  auto redis = make([&](config& c) { c.observer = numbers; });
+  const auto now = [&](const std::string& series) { return prometheus_text(*numbers)[series]; };
+  const owner task;
+  const auto guard = redis.shared_mutex("m", task);
+  {
+    auto reads = run(guard.lock_shared()), joins = run(guard.lock_shared());
+    CHECK(now(R"(holdfast_lock_held{kind="shared_mutex_reader"})") == 1);
+    CHECK(now(R"(holdfast_lock_wait_duration_seconds_count{kind="shared_mutex_reader",outcome="reentered"})") == 1);
+    CHECK_FALSE(run(redis.shared_mutex("m").try_lock()));
+    CHECK(now(R"(holdfast_lock_wait_duration_seconds_count{kind="shared_mutex",outcome="not_acquired"})") == 1);
+    run(joins.unlock());
+    run(reads.unlock());
+  }
+  auto writes = run(guard.lock());
+  CHECK(now(R"(holdfast_lock_held{kind="shared_mutex"})") == 1);
+  CHECK(now(R"(holdfast_lock_held{kind="shared_mutex_reader"})") == 0);
+  run(writes.unlock());
+  CHECK(now(R"(holdfast_lock_hold_duration_seconds_count{kind="shared_mutex",end="released"})") == 1);
+  CHECK(now(R"(holdfast_lock_hold_duration_seconds_count{kind="shared_mutex_reader",end="released"})") == 1);
+}
