@@ -77,6 +77,10 @@ void check(const lock_options_given& wanted, const config& settings) {
     throw usage_error("--fenced goes with neither --simple nor --red");
   if (wanted.permits > 0 && (wanted.fenced || wanted.simple || wanted.red || of_several(settings)))
     throw usage_error("--permits goes with no other kind, and with one server");
+  if (wanted.shared && wanted.exclusive) throw usage_error("--shared reads, and --exclusive writes: give one of them");
+  if ((wanted.shared || wanted.exclusive) &&
+      (wanted.fenced || wanted.simple || wanted.red || wanted.permits > 0 || of_several(settings)))
+    throw usage_error("--shared and --exclusive go with no other kind, and with one server");
   if (wanted.take > 0 && wanted.permits == 0) throw usage_error("--take goes with --permits");
   if (wanted.take > wanted.permits) throw usage_error("--take is at most the number of --permits");
   if (wanted.red && !of_several(settings)) throw usage_error("--red needs an odd number of --url, from 3 to 9");
@@ -87,6 +91,8 @@ mutex mutex_of(const client& client, const lock_options_given& wanted, const con
   if (of_several(settings))
     return client.red_lock(wanted.name, wanted.simple ? reentrancy::not_reentrant : reentrancy::reentrant);
   if (wanted.permits > 0) return client.expirable_semaphore(wanted.name, wanted.permits).as_mutex();
+  if (wanted.shared) return client.shared_mutex(wanted.name).reader();
+  if (wanted.exclusive) return client.shared_mutex(wanted.name).writer();
   if (wanted.simple) return client.simple_mutex(wanted.name);
   if (wanted.fenced) return client.fenced_mutex(wanted.name);
   return client.mutex(wanted.name);
@@ -95,6 +101,8 @@ mutex mutex_of(const client& client, const lock_options_given& wanted, const con
 const char* kind_of(const lock_options_given& wanted, const config& settings) {
   if (of_several(settings)) return "red_lock";
   if (wanted.permits > 0) return "expirable_semaphore";
+  if (wanted.shared) return "shared_mutex_reader";
+  if (wanted.exclusive) return "shared_mutex";
   if (wanted.simple) return "simple_mutex";
   return wanted.fenced ? "fenced_mutex" : "mutex";
 }

@@ -36,14 +36,15 @@ std::string without_secrets(std::string text, const std::vector<std::string>& ar
 struct lock_options_given {
   std::string name;
   bool fenced = false, simple = false, red = false;
-  unsigned permits = 0;  // the size of an expirable_semaphore. 0: a lock
-  unsigned take = 0;     // permits that are taken at once. 0: not given, one
+  bool shared = false, exclusive = false;  // a side of a shared_mutex: reads, writes
+  unsigned permits = 0;                    // the size of an expirable_semaphore. 0: a lock
+  unsigned take = 0;                       // permits that are taken at once. 0: not given, one
 };
 /// Throws usage_error if the kinds contradict each other, the URLs or the number of permits.
 void check(const lock_options_given& wanted, const config& settings);
-/// The lock, or one permit of the semaphore. Checks first.
+/// The lock, one permit of the semaphore, or one side of the shared_mutex. Checks first.
 mutex mutex_of(const client& client, const lock_options_given& wanted, const config& settings);
-/// "mutex", "fenced_mutex", "simple_mutex", "red_lock" or "expirable_semaphore".
+/// "mutex", "fenced_mutex", "simple_mutex", "red_lock", "expirable_semaphore", "shared_mutex" or "shared_mutex_reader".
 const char* kind_of(const lock_options_given& wanted, const config& settings);
 
 }  // namespace holdfast::cli

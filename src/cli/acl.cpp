@@ -63,6 +63,7 @@ asio::awaitable<int> acl(acl_options options) {
   demand.fenced = options.fenced;
   demand.simple = options.simple;
   demand.permits = options.permits;
+  demand.shared = options.shared;
   demand.notes |= options.notes;
   demand.braces = options.braces;
   demand.operates = options.operates;

@@ -60,7 +60,8 @@ asio::awaitable<attempt> try_to_take(Lock lock, acquire_options options, config 
 config config_of(const acquire_options& options) {
   auto settings = config_of(options.access);
   if (options.note.empty()) return settings;
-  if (options.lock.permits > 0) throw usage_error("--note goes with a lock: a semaphore has several holders");
+  if (options.lock.permits > 0 || options.lock.shared)
+    throw usage_error("--note goes with a lock of one holder: permits and readers stand beside each other");
   settings.notes = true;
   return settings;
 }

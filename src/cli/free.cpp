@@ -32,6 +32,7 @@ std::string refusal_of(const key_facts& key, const lock_options_given& wanted) {
 /// The kind that the key has, where the command line does not say so.
 void complete(lock_options_given& wanted, const key_facts& key) {
   if (wanted.simple || wanted.permits > 0) return;
+  wanted.exclusive = key.lock && key.lock->is_shared;
   wanted.simple = key.type == "string" && !(key.lock && key.lock->permits);
   if (wanted.simple || !key.lock || !key.lock->permits) return;
   const auto& permits = *key.lock->permits;  // the script needs the total for a missing counter alone
@@ -44,8 +45,11 @@ json::object json_of_freed(const std::string& name, bool had_holder, const std::
   line["freed"] = had_holder;
   line["holder"] = nullptr;
   line["permits"] = nullptr;
+  line["readers"] = nullptr;
   if (lock && lock->permits)
     line["permits"] = json_of(*lock->permits, lock->holds);
+  else if (lock && lock->is_read)
+    line["readers"] = json_of_readers(*lock);
   else if (lock)
     put_bytes(line, "holder", lock->first().holder);
   return line;
@@ -56,13 +60,15 @@ std::string text_of_freed(const std::string& name, const std::optional<lock_fact
   const auto freed = shown(name) + " is freed";
   if (!lock) return freed;
   std::string text;
+  const auto* held = lock->permits   ? "; a permit was held by "
+                     : lock->is_read ? "; it was read by "
+                                     : "; it was held by ";
   for (const auto& hold : lock->holds) {
-    text += (text.empty() ? "" : "\n") + freed + (lock->permits ? "; a permit" : "; it") + " was held by " +
-            shown(hold.holder);
+    text += (text.empty() ? "" : "\n") + freed + held + shown(hold.holder);
     if (hold.process) text += ", process " + process_text(hold.process);
   }
-  if (const auto more = lock->permits ? hidden_permits(*lock) : 0; more > 0)
-    text += '\n' + freed + "; " + std::to_string(more) + " more permits were out";
+  if (const auto more = lock->hidden(); more > 0)
+    text += '\n' + freed + "; " + std::to_string(more) + (lock->permits ? " more permits were out" : " more read it");
   return text;
 }
 

@@ -88,6 +88,9 @@ asio::awaitable<int> wait(wait_options options) {
   const auto executor = co_await asio::this_coro::executor;
   const auto settings = config_of(options.access);
   client redis(executor, settings);
+  check(options.lock, settings);
+  // A reader needs the writer to end, and a writer needs the key to be free, as that of a mutex.
+  options.lock.exclusive = std::exchange(options.lock.shared, false);
   const auto lock = mutex_of(redis, options.lock, settings);
   const auto begin = steady_clock::now();
   milliseconds pause(20);

@@ -78,9 +78,15 @@ void add_lock(CLI::App& command, lock_options_given& lock, bool is_taken) {
   command.add_flag("--red", lock.red, "a red_lock, granted by a majority of the --url given");
 }
 
+void add_sides(CLI::App& command, lock_options_given& lock) {
+  command.add_flag("--shared", lock.shared, "a shared_mutex, to read: beside other readers, and not beside a writer");
+  command.add_flag("--exclusive", lock.exclusive, "a shared_mutex, to write: alone. A mutex is another kind of lock");
+}
+
 void add_terms(CLI::App& command, acquire_options& acquire) {
   add_access(command, acquire.access);
   add_lock(command, acquire.lock, true);
+  add_sides(command, acquire.lock);
   add_duration(command, "-w,--wait", acquire.wait, "wait at most this long for a busy lock. Default: without a limit");
   command.add_flag("-n,--no-wait", acquire.no_wait, "do not wait for a busy lock: exit status 75")->excludes("--wait");
   add_duration(command, "--ttl", acquire.ttl,
@@ -89,7 +95,7 @@ void add_terms(CLI::App& command, acquire_options& acquire) {
   command
       .add_option("--note", acquire.note,
                   "what the lock is for: list and inspect show it, and since when it is held. At most 200 bytes; not "
-                  "with --permits")
+                  "with --permits or --shared")
       ->type_name("TEXT");
 }
 
@@ -153,10 +159,13 @@ void interface::add_locks() {
   add_terms(*command, hold_.acquire);
   add_duration(*command, "--for", hold_.duration, "release it after this time");
 
-  command = add("wait", "Wait until a lock, or with --permits one permit, is free, without taking it",
+  command = add("wait",
+                "Wait until a lock is free, without taking it; with --permits one permit; with --shared until nobody "
+                "writes",
                 [this] { return wait(wait_); });
   add_access(*command, wait_.access);
   add_lock(*command, wait_.lock, false);
+  add_sides(*command, wait_.lock);
   add_duration(*command, "-w,--wait", wait_.wait, "wait at most this long. Default: without a limit");
 
   command = add("free", "Break the hold of any owner, and wake waiters", [this] { return free_lock(free_); });
@@ -167,7 +176,7 @@ void interface::add_locks() {
       "first if that would do harm. A command under holdfast run is ended then. A key that holds other data is "
       "refused, "
       "and a string of another program without --simple. Of a semaphore all permits come back: more than K may work "
-      "until the holders renew.");
+      "until the holders renew. Of a shared_mutex the writer or all readers end.");
 }
 
 void interface::add_views() {
@@ -181,7 +190,8 @@ void interface::add_views() {
   command->footer("For the columns: holdfast inspect --help.");
 
   command = add("inspect",
-                "Show one lock: holder, process, count, since when, TTL, token, waiters, note; or a semaphore: permits",
+                "Show one lock: holder, process, count, since when, TTL, token, waiters, note; or a semaphore: "
+                "permits; or a shared_mutex: writer or readers",
                 [this] { return inspect(inspect_); });
   add_access(*command, inspect_.access);
   command->add_option("name", inspect_.name, "name of the lock")->required()->type_name("NAME");
@@ -192,12 +202,14 @@ void interface::add_views() {
       "and of a lease with a TTL of its own. TTL none: it never ends; lock() of such a lock throws corrupt_lock. "
       "The process is that of the client, of holdfast itself under holdfast run; - if it is not known. Of a semaphore "
       "the first 100 permits to end are shown, with the first half of their client's id: a permit of a dead client "
-      "comes back when its TTL ends.");
+      "comes back when its TTL ends. Of a shared_mutex the first 100 read holds to end are shown. Readers of one "
+      "client that began within 5 ms share a hold.");
 }
 
 void interface::add_care() {
-  auto* command = add("watch", "Print a line for each lock or permit that is taken, waited for, released or ended",
-                      [this] { return watch(watch_); });
+  auto* command =
+      add("watch", "Print a line for each lock, permit or read hold that is taken, waited for, released or ended",
+          [this] { return watch(watch_); });
   add_access(*command, watch_.access);
   command->add_option("pattern", watch_.pattern, "a name, or names with * ? [ab]. Default: all")->type_name("PATTERN");
   add_duration(*command, "--every", watch_.every, "time between two polls. Default: 1 s");
@@ -221,6 +233,7 @@ void interface::add_care() {
   command->add_flag("--fenced", acl_.fenced, "fenced mutexes as well");
   command->add_flag("--simple", acl_.simple, "simple mutexes as well");
   command->add_flag("--permits", acl_.permits, "expirable semaphores as well");
+  command->add_flag("--shared", acl_.shared, "shared mutexes as well");
   command->add_flag("--notes", acl_.notes, "notes as well: --note, and config::notes of a program");
   command->add_flag("--braces", acl_.braces, "names with a { as well");
   command->add_flag("--operator", acl_.operates, "what list, inspect, watch and doctor need as well");

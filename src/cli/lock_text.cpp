@@ -73,32 +73,38 @@ std::string permits_text(const permit_facts& permits) {
          " left";
 }
 
+std::string several_text(const lock_facts& lock) {
+  return lock.permits ? permits_text(*lock.permits)
+                      : std::to_string(lock.count) + (lock.count == 1 ? " read hold" : " read holds");
+}
+
 std::string lines_of(const lock_facts& lock) {
-  if (!lock.permits)
+  if (!lock.has_several())
     return row({shown(lock.name), kind_text(lock), std::to_string(lock.count), duration_text(lock.first().ttl),
                 number_or_dash(lock.waiters), number_or_dash(lock.token), since_text(lock.since),
                 process_text(lock.first().process), shown(lock.first().holder), lock.note ? shown(*lock.note) : "-"});
   auto lines = row({shown(lock.name), lock.kind, std::to_string(lock.count), duration_text(lock.first().ttl),
-                    number_or_dash(lock.waiters), "-", "-", "-", "-", permits_text(*lock.permits)});
-  for (const auto& permit : lock.holds)
-    lines += '\n' + row({shown(lock.name), "permit", "1", duration_text(permit.ttl), "-", "-", "-",
-                         process_text(permit.process), shown(permit.holder), "-"});
+                    number_or_dash(lock.waiters), "-", "-", "-", "-", several_text(lock)});
+  for (const auto& hold : lock.holds)
+    lines += '\n' + row({shown(lock.name), lock.permits ? "permit" : "reader", "1", duration_text(hold.ttl), "-", "-",
+                         "-", process_text(hold.process), shown(hold.holder), "-"});
   return lines;
 }
 
 std::string paragraph_of(const lock_facts& lock) {
   std::vector<std::pair<const char*, std::string>> lines{{"name     ", shown(lock.name)},
                                                          {"kind     ", kind_text(lock)}};
-  if (lock.permits) {
-    lines.emplace_back("permits  ", permits_text(*lock.permits));
+  if (lock.has_several()) {
+    lines.emplace_back(lock.permits ? "permits  " : "readers  ", several_text(lock));
     lines.emplace_back("waiters  ", number_or_dash(lock.waiters));
-    for (const auto& permit : lock.holds)
-      lines.emplace_back("permit   ", shown(permit.holder) + ", ttl " + duration_text(permit.ttl) + ", process " +
-                                          process_text(permit.process));
-    if (const auto more = hidden_permits(lock); more > 0)
+    for (const auto& hold : lock.holds)
+      lines.emplace_back(
+          lock.permits ? "permit   " : "reader   ",
+          shown(hold.holder) + ", ttl " + duration_text(hold.ttl) + ", process " + process_text(hold.process));
+    if (const auto more = lock.hidden(); more > 0)
       lines.emplace_back("         ", "and " + std::to_string(more) + " more, which end later");
   } else {
-    lines.insert(lines.end(), {{"holder   ", shown(lock.first().holder)},
+    lines.insert(lines.end(), {{"holder   ", shown(lock.first().holder) + (lock.is_written() ? ", writes" : "")},
                                {"process  ", process_text(lock.first().process)},
                                {"count    ", std::to_string(lock.count)},
                                {"since    ", since_text(lock.since)},
@@ -115,10 +121,6 @@ std::string paragraph_of(const lock_facts& lock) {
   return text;
 }
 
-long long hidden_permits(const lock_facts& semaphore) {
-  return semaphore.permits->out - static_cast<long long>(semaphore.holds.size());
-}
-
 void put_hold(json::object& into, const hold_facts& hold) {
   put_bytes(into, "holder", hold.holder);
   into["process"] = nullptr;
@@ -132,18 +134,29 @@ void put_hold(json::object& into, const hold_facts& hold) {
   put_if(into, "ttl_ms", hold.ttl < 0 ? std::nullopt : std::optional(hold.ttl));
 }
 
+json::array json_of(const std::vector<hold_facts>& holds) {
+  json::array held;
+  for (const auto& hold : holds) {
+    json::object one;
+    put_hold(one, hold);
+    held.push_back(std::move(one));
+  }
+  return held;
+}
+
+json::object json_of_readers(const lock_facts& lock) {
+  json::object object;
+  object["holds"] = lock.count;
+  object["held"] = json_of(lock.holds);
+  return object;
+}
+
 json::object json_of(const permit_facts& permits, const std::vector<hold_facts>& holds) {
   json::object object;
   put_if(object, "total", permits.left ? std::optional(permits.out + *permits.left) : std::nullopt);
   object["out"] = permits.out;
   put_if(object, "left", permits.left);
-  json::array held;
-  for (const auto& hold : holds) {
-    json::object permit;
-    put_hold(permit, hold);
-    held.push_back(std::move(permit));
-  }
-  object["held"] = std::move(held);
+  object["held"] = json_of(holds);
   return object;
 }
 
@@ -153,11 +166,13 @@ json::object json_of(const lock_facts& lock) {
   object["kind"] = lock.kind;
   put_hold(object, lock.first());
   object["permits"] = nullptr;
-  if (lock.permits) {
+  object["readers"] = nullptr;
+  if (lock.has_several()) {
     object["holder"] = nullptr;
     object["process"] = nullptr;
-    object["permits"] = json_of(*lock.permits, lock.holds);
   }
+  if (lock.permits) object["permits"] = json_of(*lock.permits, lock.holds);
+  if (lock.is_read) object["readers"] = json_of_readers(lock);
   object["count"] = lock.count;
   put_if(object, "token", lock.token);
   put_if(object, "waiters", lock.waiters);

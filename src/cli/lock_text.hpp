@@ -10,7 +10,7 @@
 
 namespace holdfast::cli {
 
-/// The line of `list`, and of a semaphore one more for each permit.
+/// The line of `list`, and one more for each permit or read hold.
 std::string lines_of(const lock_facts& lock);
 std::string line_of_titles();
 /// The lines of `inspect`.
@@ -20,8 +20,8 @@ boost::json::object json_of(const lock_facts& lock);
 boost::json::object json_of(const permit_facts& permits, const std::vector<hold_facts>& holds);
 /// Sets holder, process and ttl_ms.
 void put_hold(boost::json::object& into, const hold_facts& hold);
-/// The number of permits that are out and not shown.
-long long hidden_permits(const lock_facts& semaphore);
+/// Of a shared mutex that is read: the number of its read holds, and those that are shown.
+boost::json::object json_of_readers(const lock_facts& lock);
 /// "4711 on web-3 (billing)", or "-".
 std::string process_text(const std::optional<process_facts>& process);
 

@@ -35,7 +35,6 @@ namespace holdfast::cli {
 namespace {
 
 using clock = std::chrono::steady_clock;
-constexpr long long most = most_permits;
 
 class watching {
  public:
@@ -170,7 +169,7 @@ class watching {
     }
     auto before = known_.extract(name);
     const auto* lock = before ? &before.mapped() : nullptr;
-    if (key.lock && key.lock->permits) {
+    if (key.lock && key.lock->has_several()) {
       report_ends("released", lock, &*key.lock);
     } else {  // the hold before the message has ended, even if its holder has the lock again
       lock ? report_ends("released", lock, nullptr) : report("released", nullptr, nullptr, name);
@@ -196,14 +195,13 @@ class watching {
     if (now && waiters(before) != waiters(now)) report("waiters", now, nullptr, now->name);
   }
 
-  /// The holds of `from` that `in` does not have. Of a semaphore some permits may be out that are not shown: then a
-  /// permit that is missing may be one of them.
+  /// The holds of `from` that `in` does not have. Some permits or read holds may not be shown: then one that is missing
+  /// may be one of them.
   static std::vector<hold_facts> gone(const lock_facts* from, const lock_facts* in) {
     if (!from) return {};
     if (!in) return from->holds;
     std::vector<hold_facts> missing;
-    const auto shows_all = [](const lock_facts& lock) { return !lock.permits || lock.permits->out <= most; };
-    if (!shows_all(*from) || !shows_all(*in)) return missing;
+    if (from->hidden() > 0 || in->hidden() > 0) return missing;
     for (const auto& hold : from->holds) {
       const auto is_same = [&](const hold_facts& other) { return other.holder == hold.holder; };
       if (std::none_of(in->holds.begin(), in->holds.end(), is_same)) missing.push_back(hold);

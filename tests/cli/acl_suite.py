@@ -31,7 +31,7 @@ SELECTION = [
 EXPECTED = {"command config|get (toplevel)",  # of a client in a cluster: it shows passwords, and is in no rule of a service
             "channel __sentinel__:hello (toplevel)",  # of a sentinel that a test tells of its primary anew, without a login
             "command pexpireat (multi)"}  # of a primary: Redis 7.0 checks a replica's stream against the default user
-CASES = ["free", "inspect", "list_", "hold", "semaphores", "wait", "watch", "doctor", "all_primaries_of_a_red_lock",
+CASES = ["free", "inspect", "list_", "hold", "semaphores", "shared", "wait", "watch", "doctor", "all_primaries_of_a_red_lock",
          "all_primaries_of_a_cluster", "the_primary_that_sentinels_name"]
 
 

@@ -87,7 +87,7 @@ class Place:
             if server.process.poll() is None:
                 # `watch` asks for the pattern of its names first.
                 gaps = [gap for gap in server.refusals()
-                        if not re.match(r"channel (redisson_lock__channel|holdfast_simple|redisson_sc):\*", gap)]
+                        if not re.match(r"channel (redisson_lock__channel|holdfast_simple|redisson_sc|redisson_rwlock|holdfast_wake):\*", gap)]
                 check(not gaps, f"refused: {gaps}")
 
     def close(self):
@@ -116,7 +116,8 @@ def free(place):
         check(text == "orders:42 is freed; it was held by OWNER, process PID on HOST (holdfast)\n", text)
         check(holder.finish() == 79, f"the holder goes on: {holder.output}")
     place.server.lock("x")
-    check(place.lines("free", "x") == [{"name": "x", "freed": True, "holder": f"{OWNER}:1", "permits": None}], "JSON of free")
+    check(place.lines("free", "x") == [{"name": "x", "freed": True, "holder": f"{OWNER}:1", "permits": None, "readers": None}],
+          "JSON of free")
     holder = place.hold("simple", "--simple")
     place.finish("free", "simple")
     check(not place.server.keys(), "a simple lock was not freed")
@@ -445,6 +446,124 @@ def semaphores_of_others(place):
 
 
 @case
+def readers_and_writers(place):
+    """Readers beside each other, a writer alone, under exactly the rule that `acl --shared` prints."""
+    url = place.server.url + "?key_prefix=app:"
+    line, = place.lines("acl", "--shared", url=url)
+    place.server.do("ACL", "SETUSER", "locker", "reset", "on", ">pw", *line["rules"])
+    how = {"url": url, "environment": {"HOLDFAST_USER": "locker", "HOLDFAST_PASSWORD": "pw"}}
+    first, second = (place.hold("prices", "--shared", **how) for _ in range(2))
+    place.finish("run", "prices", "--exclusive", "-n", "--", "true", status=75, **how)
+    check(place.finish("wait", "prices", "--shared", **how) == "prices is free\n", "a reader would not wait")
+    for words in ([], ["--exclusive"]):
+        place.finish("wait", "prices", *words, "-w", "0.5", status=75, **how)
+    writer = place.start("run", "prices", "--exclusive", "--", "sh", "-c", "echo $HOLDFAST_LOCK_KIND; cat", stdin=subprocess.PIPE, **how)
+    waiting = lambda side: place.server.do("ZCARD", f"holdfast_{side}:{{app:prices}}") == 1
+    wait_until(lambda: waiting("queue"), "the writer waits")
+    place.finish("run", "prices", "--shared", "-n", "--", "true", status=75, **how)
+    reader = place.start("run", "prices", "--shared", "--", "sh", "-c", "echo $HOLDFAST_LOCK_KIND", **how)
+    wait_until(lambda: waiting("readers"), "a reader waits behind the writer")
+    first.signal(signal.SIGTERM)
+    second.signal(signal.SIGTERM)
+    check(first.finish() == 0 and second.finish() == 0, first.output + second.output)
+    writer.wait_for("shared_mutex\n")
+    place.finish("wait", "prices", "--shared", "-w", "0.5", status=75, **how)
+    check(not reader.output, "a reader beside a writer")
+    writer.process.stdin.close()
+    check(writer.finish() == 0, writer.output)
+    check(reader.finish() == 0 and reader.output == "shared_mutex_reader\n", reader.output)
+    wait_until(lambda: not place.server.keys(), "nothing is left")
+    noted = place.hold("prices", "--exclusive", "--note", "new prices")  # as an administrator
+    wait_until(lambda: place.lines("inspect", "prices", url=url.split("?")[0])[0]["note"] == "new prices", "a writer's note")
+    noted.signal(signal.SIGTERM)
+    noted.finish()
+    check(not place.server.refusals(), place.server.refusals())
+    for other in ["--simple"], ["--fenced"], ["--red"], ["--permits", "2"], ["--exclusive"], ["--note", "why"]:
+        place.finish("run", "prices", "--shared", *other, "--", "true", status=64)
+
+
+@case
+def shared(place):
+    """list, inspect and JSON of a shared_mutex that is read, and of one that is written."""
+    titles = "NAME  KIND  COUNT TTL  WAITERS TOKEN  SINCE  PROCESS  HOLDER  NOTE\n"
+    jobs = [place.hold("prices", "--shared") for _ in range(2)]
+    mask = ((r"(?m)^prices  reader .*\n", ""),)
+    for words in ([], ["--any-string"]):
+        place.transcript(["list", *words], titles + "prices  shared_mutex 2  TIME  0  -  -  -  -  2 read holds\n", mask=mask)
+    rows = [re.sub(" +", " ", row) for row in plain(place.finish("list", "pr*")).splitlines() if " reader " in row]
+    check(rows == ["prices reader 1 TIME - - - PID on HOST (holdfast) OWNER -"] * 2, rows)
+    writer = place.start("hold", "prices", "--exclusive")
+    wait_until(lambda: place.lines("inspect", "prices")[0]["waiters"] == 1, "a waiter is counted")
+    readers = "".join("reader  OWNER, ttl TIME, process PID on HOST (holdfast)\n" for _ in range(2))
+    place.transcript(["inspect", "prices"], "name  prices\nkind  shared_mutex\nreaders  2 read holds\nwaiters  1\n" + readers)
+    line, = place.lines("inspect", "prices")
+    held = line["readers"]["held"]
+    check({one["process"]["pid"] for one in held} == {str(job.pid) for job in jobs}, held)
+    check(line["holder"] is None and line["permits"] is None and line["count"] == line["readers"]["holds"] == 2, line)
+    identities = {re.search(r"id ([0-9a-f-]+:\d+)", job.output)[1] for job in jobs}
+    check(identities == {one["holder"] for one in held}, f"{identities}: lease::id(), in {held}")
+    check(0 < line["ttl_ms"] <= held[-1]["ttl_ms"] <= 30_000, held)
+    for job in jobs:
+        job.signal(signal.SIGTERM)
+        job.finish()
+    writer.wait_for("held")
+    wait_until(lambda: place.lines("inspect", "prices")[0]["waiters"] == 0, "it waits no more")
+    place.transcript(["list"], titles + "prices  shared_mutex 1  TIME  0  -  -  PID on HOST (holdfast) OWNER  -\n",
+                     mask=((r"\) +OWNER", ") OWNER"),))
+    place.transcript(["inspect", "prices"], "name  prices\nkind  shared_mutex\nholder  OWNER, writes\nprocess  PID on HOST (holdfast)\n"
+                     "count  1\nsince  -\nttl  TIME\ntoken  -\nwaiters  0\nnote  -\n")
+    line, = place.lines("list")
+    check(line["readers"] is None and line["holder"] == re.search(r"id ([0-9a-f-]+:\d+)", writer.output)[1], line)
+
+
+@case
+def shared_is_freed(place):
+    for terminal in (False, True):
+        jobs = [place.hold("prices", "--shared", "--ttl", "3") for _ in range(2)]
+        text = plain(place.finish("free", "prices", terminal=terminal))
+        check(text == "prices is freed; it was read by OWNER, process PID on HOST (holdfast)\n" * 2, text)
+        check([job.finish() for job in jobs] == [79, 79], "the readers go on")
+        writer = place.hold("prices", "--exclusive", "--ttl", "3")
+        text = plain(place.finish("free", "prices", terminal=terminal))
+        check(text == "prices is freed; it was held by OWNER, process PID on HOST (holdfast)\n", text)
+        check(writer.finish() == 79, f"the holder goes on: {writer.output}")
+    reader = place.hold("prices", "--shared", "--ttl", "3")
+    line, = place.lines("free", "prices")
+    check(line["freed"] and line["holder"] is None and len(line["readers"]["held"]) == 1, line)
+    check(reader.finish() == 79, reader.output)
+
+
+@case
+def shared_of_others(place):
+    """Readers of Redisson, dead ones, more than are shown, a hash that only looks like one, and a key without a TTL."""
+    def read(name, *numbers):
+        place.server.do("HSET", name, "mode", "read")
+        for number in numbers:
+            place.server.do("HSET", name, f"{OWNER}:{number}", "1")
+        place.server.do("PEXPIRE", name, "600000")
+    read("java", 1, 2)
+    place.server.do("SET", f"{{java}}:{OWNER}:2:rwlock_timeout:1", "1", "PX", "600000")
+    line, = place.lines("list", "--any-string")
+    check([(one["holder"], one["ttl_ms"] > 0) for one in line["readers"]["held"]] == [(f"{OWNER}:1", False), (f"{OWNER}:2", True)], line)
+    place.server.do("HSET", "java", HOSTILE, "1")
+    check(place.lines("list") == [], "a field that is no reader's")
+    place.finish("free", "java", status=65)
+    place.server.do("DEL", "java")
+    read("app[1]:{x}y", *range(1, 600))
+    url = place.server.url + "?key_prefix=app%5B1%5D:"
+    line, = place.lines("list", url=url)
+    check(line["name"] == "{x}y" and line["count"] == 599 and len(line["readers"]["held"]) == 100, line)
+    check("and 499 more, which end later" in place.finish("inspect", "{x}y", url=url), "more than are shown")
+    check("499 more read it" in place.finish("free", "{x}y", url=url), "more than are shown")
+    place.server.do("HSET", "java", "mode", "write", f"{OWNER}:7:write", "2", f"{OWNER}:7", "1")
+    line, = place.lines("inspect", "java")
+    check((line["holder"], line["count"], line["ttl_ms"]) == (f"{OWNER}:7", 2, None), line)
+    check("has no TTL" in place.finish("doctor", status=2), "a writer without a TTL")
+    place.finish("free", "java")
+    check(not [key for key in place.server.keys() if b"rwlock_timeout" not in key], place.server.keys())
+
+
+@case
 def run(place):
     place.transcript(["run", "x", "--", "echo", "from the command"], "from the command\n")
     place.transcript(["run", "x", "--", "/no/such/command"], "holdfast: x: /no/such/command: No such file or directory\n", status=127)
@@ -508,6 +627,17 @@ def watch(place):
     check(line["event"] == "held" and line["holder"] == line["permits"]["held"][0]["holder"], line)
     place.finish("free", "pool")
     place.server.do("DEL", "pool")
+    job = place.start("watch", "{p}rices", "--every", "30")
+    wait_until(lambda: b"cmd=psubscribe" in place.server.do("CLIENT", "LIST"), "it listens")
+    reader = place.hold("{p}rices", "--shared")
+    writer = place.start("hold", "{p}rices", "--exclusive")
+    wait_until(lambda: place.server.do("ZCARD", "holdfast_queue:{p}rices") == 1, "the writer waits")
+    reader.signal(signal.SIGTERM)  # the writer is told by name
+    job.wait_for("released")
+    writer.wait_for("held").signal(signal.SIGTERM)
+    job.wait_for("released", 2)
+    job.signal(signal.SIGTERM)
+    job.finish()
     place.server.lock("one")
     for line in place.lines("watch", "one", "--for", "0.1", "--every", "0.02"):
         check(line["event"] == "held" and line["name"] == "one", line)

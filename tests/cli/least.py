@@ -13,8 +13,9 @@ RULES = {  # of acl, and the URL of the service
     "a mutex": ([], "redis://localhost"),
     "a fenced_mutex": (["--fenced"], "redis://localhost"),
     "a simple_mutex": (["--simple"], "redis://localhost"),
-    "names with a brace": (["--fenced", "--simple", "--permits", "--braces"], "redis://localhost"),
+    "names with a brace": (["--fenced", "--simple", "--permits", "--shared", "--braces"], "redis://localhost"),
     "a semaphore": (["--permits"], "redis://localhost"),
+    "a shared_mutex": (["--shared"], "redis://localhost"),
     "notes": (["--notes"], "redis://localhost"),
     "a database": ([], "redis://localhost/1"),
     "a red_lock": ([], RED),
@@ -22,6 +23,7 @@ RULES = {  # of acl, and the URL of the service
 }
 KINDS = {  # of run and hold, by the option of acl
     "--fenced": ["--fenced"], "--simple": ["--simple"], "--permits": ["--permits", "1"], "--notes": ["--note", "why"],
+    "--shared": ["--exclusive"],
 }
 BEGIN = ("resetkeys", "resetchannels", "-@all")  # of a user that exists
 # Commands that only an accident or a re-entry needs: the integration tests that have it.
@@ -94,19 +96,41 @@ class Trial:
         self.until(lambda: 0 < ttl() < 800)
         self.until(lambda: ttl() > 800)
         waiter = self.start("run", name, *kinds, "--", "true")
-        self.until(lambda: any(b" sub=1 " in server.do("CLIENT", "LIST") for server in self.servers))
+        self.until(lambda: any(re.search(rb" sub=[1-9]", server.do("CLIENT", "LIST")) for server in self.servers))
         holder.process.terminate()
         holder.finish()
         waiter.finish()
         self.look()
         self.do("run", name, *kinds, "-n", "--", "true")
         self.do("wait", name, *waited)
+        if kinds == ["--exclusive"]:
+            self.read(name, key)
+
+    def read(self, name, key):
+        """A reader, a writer that waits for it, and a reader that waits for the writer; the longest waiter is first."""
+        braced = key if "{" in key else "{" + key + "}"
+        waiting = lambda side: self.servers[0].do("ZCARD", f"holdfast_{side}:{braced}") == 1
+        first = self.start("hold", name, "--shared", "--ttl", "1")
+        self.until(lambda: self.servers[0].do("HLEN", key) == 2)
+        writer = self.start("hold", name, "--exclusive")
+        self.until(lambda: waiting("queue"))
+        reader = self.start("run", name, "--shared", "--", "true")
+        self.until(lambda: waiting("readers"))
+        first.process.terminate()
+        first.finish()
+        self.until(lambda: self.servers[0].do("HGET", key, "mode") == b"write")
+        writer.process.terminate()
+        writer.finish()
+        reader.finish()
+        self.do("wait", name, "--shared")
 
     def operate(self):
         self.servers[0].lock(PREFIX + "x")
         self.servers[0].do("SET", PREFIX + "s", f"{OWNER}:1", "PX", "600000")
         self.servers[0].do("SET", PREFIX + "p", "1")
         self.servers[0].do("ZADD", "{" + PREFIX + "p}:timeout", "9e15", OWNER)
+        self.servers[0].do("HSET", PREFIX + "rw", "mode", "read", f"{OWNER}:1", "1")
+        self.servers[0].do("PEXPIRE", PREFIX + "rw", "600000")
         self.do("list")
         self.do("inspect", "x")
         self.do("watch", "--for", "0.05", "--every", "0.01")

@@ -43,7 +43,8 @@ bool is_owner_field(std::string_view text) noexcept {
 }
 
 std::optional<lock_facts> lock_of_hash(const redis::reply& fields) {
-  if (fields.elements.size() != 2 || fields.elements[1].elements.size() != 2) return std::nullopt;
+  if (fields.elements.size() != 2 || fields.elements[0].text != "0") return std::nullopt;
+  if (fields.elements[1].elements.size() != 2) return std::nullopt;
   const auto& pair = fields.elements[1].elements;
   const auto count = detail::parse_number(pair[1].text);
   if (!is_owner_field(pair[0].text) || !count || *count < 1) return std::nullopt;
@@ -51,6 +52,32 @@ std::optional<lock_facts> lock_of_hash(const redis::reply& fields) {
   lock.kind = "mutex";
   lock.holds.push_back({pair[0].text});
   lock.count = *count;
+  return lock;
+}
+
+std::optional<lock_facts> shared_lock_of(const redis::reply& mode, const redis::reply& size,
+                                         const redis::reply& fields) {
+  constexpr std::string_view suffix = ":write";
+  const bool writes = mode.text == "write";
+  if ((!writes && mode.text != "read") || size.integer < 2 || fields.elements.size() != 2) return std::nullopt;
+  lock_facts lock;
+  lock.kind = "shared_mutex";
+  lock.is_shared = true;
+  lock.is_read = !writes;
+  if (lock.is_read) lock.count = size.integer - 1;
+  const auto& pairs = fields.elements[1].elements;
+  for (std::size_t i = 0; i + 1 < pairs.size(); i += 2) {
+    std::string_view owner = pairs[i].text;
+    const auto count = detail::parse_number(pairs[i + 1].text);
+    const bool of_writer = owner.ends_with(suffix);
+    if (of_writer) owner.remove_suffix(suffix.size());
+    if (owner == "mode") continue;
+    if (!is_owner_field(owner) || !count || *count < 1 || (of_writer && !writes)) return std::nullopt;
+    if (of_writer != writes) continue;  // a writer of Redisson that reads as well
+    if (writes) lock.count = *count;
+    if (lock.holds.size() < most_holds) lock.holds.push_back({std::string(owner)});
+  }
+  if (lock.holds.empty()) return std::nullopt;
   return lock;
 }
 

@@ -16,7 +16,7 @@ struct process_facts {
   std::string client, pid, host;
 };
 
-/// One hold of a lock, or one permit of a semaphore.
+/// One hold of a lock, one permit of a semaphore, or one read hold of a shared mutex.
 struct hold_facts {
   std::string holder;                      // the owner field, the text of a simple lock, or that of permit_holder()
   long long ttl = 0;                       // milliseconds; -1: none
@@ -33,24 +33,32 @@ struct permit_facts {
 struct lock_facts {
   std::string name;  // without key_prefix
   std::string_view kind;
-  std::vector<hold_facts> holds;          // of a lock one; of a semaphore at most most_permits, the first to end first
-  long long count = 1;                    // how often a lock is held; of a semaphore: permits that are out
+  std::vector<hold_facts> holds;          // of a lock one; of several at most most_holds, the first to end first
+  long long count = 1;                    // how often a lock is held; permits that are out; read holds
   std::optional<std::uint64_t> token{};   // the newest of any holder
   std::optional<long long> waiters{};     // clients that wait; empty: the server does not tell
   std::optional<long long> since{};       // milliseconds of the Unix epoch; empty: the holder keeps no notes
   std::optional<std::string> note{};      // what the holder does, if it says so
   std::size_t votes = 1, primaries = 1;   // of a red_lock: primaries that have this holder
   std::optional<permit_facts> permits{};  // of a semaphore
+  bool is_shared = false;                 // a shared mutex: it is read, or written by one holder
+  bool is_read = false;
 
   const hold_facts& first() const { return holds.front(); }
+  bool is_written() const noexcept { return is_shared && !is_read; }
+  /// Its holds stand beside each other, and each ends by itself.
+  bool has_several() const noexcept { return permits || is_read; }
+  /// The number of holds that are not shown.
+  long long hidden() const noexcept { return has_several() ? count - static_cast<long long>(holds.size()) : 0; }
 };
-/// The permits of one semaphore that are read and shown.
-inline constexpr std::size_t most_permits = 100;
+/// The permits of one semaphore, or the read holds of one shared mutex, that are read and shown.
+inline constexpr std::size_t most_holds = 100;
 
 /// The stems of the channels for releases.
 namespace channels {
 inline constexpr std::string_view mutex = "redisson_lock__channel", simple_mutex = "holdfast_simple",
-                                  semaphore = "redisson_sc", all[] = {mutex, simple_mutex, semaphore};
+                                  semaphore = "redisson_sc", shared_mutex = "redisson_rwlock", wake = "holdfast_wake",
+                                  all[] = {mutex, simple_mutex, semaphore, shared_mutex, wake};
 }  // namespace channels
 
 /// The contents of one key.
@@ -60,6 +68,7 @@ struct key_facts {
   std::string refusal{};
   std::optional<lock_facts> lock{};    // empty: no lock
   std::optional<long long> counter{};  // of a string that is an integer: perhaps a semaphore's
+  bool has_fields = false;             // a hash of several fields: perhaps that of a shared mutex
 };
 
 /// Pure: the shape of a hash or a string that is a lock.
@@ -70,6 +79,11 @@ bool is_owner_field(std::string_view text) noexcept;
 /// `fields`: the answer to HSCAN. Empty: the hash is no lock of one holder.
 std::optional<lock_facts> lock_of_hash(const redis::reply& fields);
 std::optional<lock_facts> lock_of_string(const redis::reply& text, long long ttl, bool of_any_program);
+
+/// `mode`: HGET of that field; `size`: HLEN; `fields`: the answer to HSCAN. The TTLs of readers are missing. Empty: the
+/// hash is no shared mutex.
+std::optional<lock_facts> shared_lock_of(const redis::reply& mode, const redis::reply& size,
+                                         const redis::reply& fields);
 
 /// The number of a counter; empty: it is none.
 std::optional<long long> counter_of_string(const redis::reply& text);

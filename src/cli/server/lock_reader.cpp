@@ -39,9 +39,16 @@ std::optional<long long> subscribers(const redis::reply& reply) {
   return reply.elements[1].integer;
 }
 
-/// The key of a note is no lock, although it is a string with a TTL.
-bool is_note(std::string_view key) {
-  return key.starts_with(detail::note_stem) && key.substr(detail::note_stem.size()).starts_with(':');
+/// A string with a TTL that is no lock: a note, a turn, or the TTL of a reader.
+bool is_beside_lock(std::string_view key) {
+  for (const auto stem : {detail::note_stem, std::string_view("holdfast_turn")})
+    if (key.starts_with(stem) && key.substr(stem.size()).starts_with(':')) return true;
+  return key.ends_with(":rwlock_timeout:1");
+}
+
+/// Redisson's scheme for the TTL of one read hold.
+std::string deadline_of(const std::string& key, const std::string& owner) {
+  return (key.find('{') != key.npos ? key : '{' + key + '}') + ':' + owner + ":rwlock_timeout:1";
 }
 
 /// One primary of a red_lock may lack the note that another one has.
@@ -73,6 +80,7 @@ std::optional<std::string> lock_reader::name_of_channel(std::string_view channel
   const auto stem = channel.find(':');
   if (stem == channel.npos) return std::nullopt;
   auto key = channel.substr(stem + 1);
+  if (channel.substr(0, stem) == channels::wake) key = key.substr(0, key.rfind(':'));  // the client follows
   if (key.starts_with('{') && key.ends_with('}') && key.find('{', 1) == key.npos) key = key.substr(1, key.size() - 2);
   if (!key.starts_with(settings_.values.key_prefix)) return std::nullopt;
   return std::string(key.substr(settings_.values.key_prefix.size()));
@@ -105,7 +113,7 @@ asio::awaitable<void> lock_reader::scan(std::string pattern, const finder& found
       cursor = reply.elements[0].text;
       std::vector<std::string> keys;
       for (const auto& key : reply.elements[1].elements)
-        if (!is_note(key.text)) keys.push_back(key.text);
+        if (!is_beside_lock(key.text)) keys.push_back(key.text);
       co_await show_batch(i, std::move(keys), found);
     } while (cursor != "0");
   }
@@ -168,6 +176,7 @@ asio::awaitable<std::vector<key_facts>> lock_reader::read_keys(session& server, 
   }
   co_await complete(server, found);
   co_await complete_semaphores(server, found);
+  co_await complete_shared(server, found);
   co_return found;
 }
 
@@ -222,12 +231,12 @@ asio::awaitable<void> lock_reader::read_permits(session& server, std::vector<key
   for (const auto* key : semaphores) {
     const auto permits = permits_below(key->key);
     // The counter once more: acquires since the first reading would change the sum.
-    commands.insert(commands.end(), {{"GETRANGE", key->key, "0", "256"},
-                                     {"ZCARD", permits},
-                                     {"ZCOUNT", permits, later, "+inf"},
-                                     {"ZRANGEBYSCORE", permits, later, "+inf", "WITHSCORES", "LIMIT", "0",
-                                      std::to_string(most_permits)},
-                                     subscribers_of(channels::semaphore, key->key)});
+    commands.insert(commands.end(),
+                    {{"GETRANGE", key->key, "0", "256"},
+                     {"ZCARD", permits},
+                     {"ZCOUNT", permits, later, "+inf"},
+                     {"ZRANGEBYSCORE", permits, later, "+inf", "WITHSCORES", "LIMIT", "0", std::to_string(most_holds)},
+                     subscribers_of(channels::semaphore, key->key)});
   }
   const auto replies = co_await server.ask_all(std::move(commands));
   auto reply = replies.begin();
@@ -243,6 +252,57 @@ asio::awaitable<void> lock_reader::read_permits(session& server, std::vector<key
   }
 }
 
+asio::awaitable<void> lock_reader::complete_shared(session& server, std::vector<key_facts>& keys) {
+  std::vector<key_facts*> found;  // a shared mutex has one server
+  std::vector<words> commands;
+  for (auto& key : keys) {
+    if (of_several() || !key.has_fields) continue;
+    found.push_back(&key);
+    commands.insert(commands.end(),
+                    {{"HGET", key.key, "mode"},
+                     {"HLEN", key.key},
+                     {"HSCAN", key.key, "0", "COUNT", std::to_string(2 * most_holds + 2)},  // names and values
+                     {"PTTL", key.key},
+                     {"GETRANGE", beside(detail::note_stem, key.key), "0", "511"},
+                     subscribers_of(channels::shared_mutex, key.key)});
+  }
+  if (found.empty()) co_return;
+  const auto replies = co_await server.ask_all(std::move(commands));
+  auto reply = replies.begin();
+  for (auto*& key : found) {
+    key->lock = shared_lock_of(reply[0], reply[1], reply[2]);
+    if (auto& lock = key->lock) {
+      lock->name = key->key.substr(settings_.values.key_prefix.size());
+      lock->holds.front().ttl = reply[3].integer;
+      if (!lock->is_read) add_note(*lock, reply[4]);
+      lock->waiters = subscribers(reply[5]);
+      name_processes(*lock);
+    }
+    if (!key->lock || !key->lock->is_read) key = nullptr;
+    reply += 6;
+  }
+  std::erase(found, nullptr);
+  if (!found.empty()) co_await read_readers(server, std::move(found));
+}
+
+asio::awaitable<void> lock_reader::read_readers(session& server, std::vector<key_facts*> locks) {
+  std::vector<words> commands;
+  for (const auto* key : locks)
+    for (const auto& hold : key->lock->holds) commands.push_back({"PTTL", deadline_of(key->key, hold.holder)});
+  const auto ttls = co_await server.ask_all(std::move(commands));
+  auto ttl = ttls.begin();
+  for (auto* key : locks) {
+    auto& holds = key->lock->holds;
+    const bool ends = holds.front().ttl >= 0;  // the TTL of the whole lock
+    for (auto& hold : holds) {
+      // A reader without a TTL of its own is dead: the next writer will find that out.
+      hold.ttl = ends ? std::max(ttl->integer, 0LL) : -1;
+      ++ttl;
+    }
+    std::ranges::stable_sort(holds, {}, [](const hold_facts& hold) { return hold.ttl; });
+  }
+}
+
 words lock_reader::subscribers_of(std::string_view stem, std::string_view key) const {
   const bool cluster = settings_.kind == detail::deployment::cluster;
   return {"PUBSUB", cluster ? "SHARDNUMSUB" : "NUMSUB", beside(stem, key)};
@@ -253,6 +313,8 @@ std::size_t lock_reader::take_contents(key_facts& key, const std::vector<redis::
   const auto ttl = replies[at + 1].integer;
   key.lock = hash ? lock_of_hash(replies[at]) : lock_of_string(replies[at], ttl, any_string_);
   if (!hash) key.counter = counter_of_string(replies[at]);
+  const auto& page = replies[at].elements;
+  key.has_fields = hash && page.size() == 2 && (page[0].text != "0" || page[1].elements.size() > 2);
   if (key.lock) {
     key.lock->name = key.key.substr(settings_.values.key_prefix.size());
     key.lock->holds.front().ttl = ttl;

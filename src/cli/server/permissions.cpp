@@ -40,6 +40,8 @@ struct example_names {
   std::string channel = "redisson_lock__channel:" + braced;
   std::string simple_channel = "holdfast_simple:" + braced;
   std::string token = "redisson_lock_token:" + braced;
+  std::string queue = "holdfast_queue:" + braced, readers = "holdfast_readers:" + braced,
+              sides_channel = "redisson_rwlock:" + braced, wake_channel = "holdfast_wake:" + braced + ":uuid";
   std::string permits = braced + ":timeout", door = "holdfast_turn:" + braced, permit_channel = "redisson_sc:" + braced;
   std::string note = std::string(detail::note_stem) + ':' + braced;
   std::string marker = std::string(detail::vote_marker);
@@ -69,6 +71,7 @@ permission_demand demand_of(const detail::settings& settings) {
   demand.prefix = settings.values.key_prefix;
   demand.red = settings.kind == detail::deployment::primaries;
   demand.cluster = settings.kind == detail::deployment::cluster;
+  demand.classic = settings.values.cluster.pubsub == pubsub_mode::classic;
   demand.replicas = settings.values.min_replicas > 0;
   demand.notes = settings.values.notes;
   const auto selects = [](const redis::endpoint& node) { return node.db != 0; };
@@ -121,6 +124,24 @@ std::vector<permission> permissions_of(const permission_demand& demand) {
               {"zrangebyscore", {"zrangebyscore", names.permits, "-inf", "0"}},
               {"set", {"set", names.door, "1"}},
               {"publish", {"publish", names.permit_channel, "0"}}});
+  if (demand.shared) {
+    const bool sharded = demand.cluster && demand.version >= with_sharded_channels && !demand.classic;
+    const std::string count = sharded ? "shardnumsub" : "numsub";
+    add(all, {{"get", {"get", names.door}},
+              {"set", {"set", names.door, "1"}},
+              {"time", {"time"}},
+              {"hmget", {"hmget", key, "mode", "field"}},
+              {"zadd", {"zadd", names.queue, "1", "member"}},
+              {"zrem", {"zrem", names.queue, "member"}},
+              {"zrange", {"zrange", names.queue, "0", "0"}},
+              {"zrank", {"zrank", names.queue, "member"}},
+              {"zcard", {"zcard", names.queue}},
+              {"zpopmin", {"zpopmin", names.queue}},
+              {"zscore", {"zscore", names.readers, "member"}},
+              {"pubsub|" + count, {"pubsub", count, names.wake_channel}},
+              {"publish", {"publish", names.sides_channel, "0"}},
+              {"publish", {"publish", names.wake_channel, "w"}}});
+  }
   if (demand.notes)
     add(all,
         {{"getrange", {"getrange", names.note, "0", "511"}}, {"set", {"set", names.note, "1"}}, {"time", {"time"}}});
@@ -163,11 +184,14 @@ words least_rules(const permission_demand& demand) {
   words rules{"resetkeys", '~' + pattern_of(demand.prefix) + '*'};
   if (!demand.prefix.empty() && (demand.fenced || demand.operates))
     add_rules(rules, '~', beside("redisson_lock_token", demand.prefix, demand.braces));
-  // Of a key with a brace the name of its permits begins as the key does.
-  if (!demand.prefix.empty() && (demand.permits || demand.operates) && demand.prefix.find('{') == demand.prefix.npos)
+  // Of a key with a brace the names of its permits and of its readers begin as the key does.
+  const bool has_keys_below = demand.permits || demand.shared || demand.operates;
+  if (!demand.prefix.empty() && has_keys_below && demand.prefix.find('{') == demand.prefix.npos)
     rules.push_back("~{" + pattern_of(demand.prefix) + '*');
-  if (!demand.prefix.empty() && demand.permits)
+  if (!demand.prefix.empty() && (demand.permits || demand.shared))
     add_rules(rules, '~', beside("holdfast_turn", demand.prefix, demand.braces));
+  for (const auto* stem : {"holdfast_queue", "holdfast_readers"})
+    if (!demand.prefix.empty() && demand.shared) add_rules(rules, '~', beside(stem, demand.prefix, demand.braces));
   if (!demand.prefix.empty() && (demand.notes || demand.operates))
     add_rules(rules, '~', beside(detail::note_stem, demand.prefix, demand.braces));
   if (!demand.prefix.empty() && demand.red) rules.push_back('~' + std::string(detail::vote_marker) + '*');
@@ -179,6 +203,9 @@ words least_rules(const permission_demand& demand) {
     grant(channels::mutex);
     if (demand.permits || demand.operates) grant(channels::semaphore);
     if (demand.simple || demand.operates) grant(channels::simple_mutex);
+    if (demand.shared || demand.operates) grant(channels::shared_mutex);
+    if (demand.shared || demand.operates) grant(channels::wake);
+    if (demand.shared) grant("holdfast_waiters");
   }
   rules.push_back("-@all");
   for (const auto& granted : permissions_of(demand)) {
