@@ -44,8 +44,10 @@ using std::chrono::milliseconds;
 /// Throws as a function of mutex.
 ///
 /// The ACL user needs the permissions of a mutex and more. Keys and channels, for the key_prefix `p`:
-/// `~{p* ~holdfast_*:{p* &redisson_rwlock:{p* &holdfast_*:{p*`. The commands GET, SET, TIME, HMGET, ZADD, ZREM, ZRANGE,
-/// ZRANK, ZCARD, ZPOPMIN, ZSCORE, PUBSUB NUMSUB and PUBSUB SHARDNUMSUB. connect() does not check these.
+/// `~{p* ~holdfast_turn:{p* ~holdfast_queue:{p* ~holdfast_readers:{p*`,
+/// `&redisson_rwlock:{p* &holdfast_wake:{p* &holdfast_waiters:{p*`. The commands GET, SET, TIME, HMGET, ZADD, ZREM,
+/// ZRANGE, ZRANK, ZCARD, ZPOPMIN, ZSCORE and PUBSUB NUMSUB, or in a cluster of Redis 7 PUBSUB SHARDNUMSUB. connect()
+/// does not check these: the first lock() throws no_permission.
 class HOLDFAST_EXPORT shared_mutex {
  public:
   /// Waits until nobody else reads or writes. As mutex::lock(); already_held if its owner reads.
