@@ -33,8 +33,8 @@ class HOLDFAST_EXPORT shared_mutex : public mutex {
   void lock_shared() { reader_.lock(); }
 
   /// Returns false if another thread or client writes, if a writer waits, or if another call of this client waits for
-  /// the lock. Takes no longer than a command. Throws as holdfast::shared_mutex::try_lock_shared(), and as lock(); never
-  /// already_held.
+  /// the lock. Takes no longer than a command. Throws as holdfast::shared_mutex::try_lock_shared(), and as lock();
+  /// never already_held.
   [[nodiscard]] bool try_lock_shared() { return reader_.try_lock(); }
 
   /// Waits at most `wait`, rounded up to milliseconds; 0 or less: one attempt. Throws as try_lock_shared().

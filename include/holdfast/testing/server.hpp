@@ -114,8 +114,8 @@ class server : public world {
   /// Gives the lock to another client, for `ttl` unless it is given back. `ttl`: 1 ms to ten years, else
   /// std::invalid_argument. The client that had it is not notified, and learns of it as after lose(). A lock that is
   /// held keeps its format; a free one gets `as`.
-  /// Of a shared_mutex: that client writes, and nobody else holds it. With format::reader it reads, beside other readers
-  /// and in place of a writer.
+  /// Of a shared_mutex: that client writes, and nobody else holds it. With format::reader it reads, beside other
+  /// readers and in place of a writer.
   /// Of a semaphore: takes one permit. If none is free, the permit that ends next is taken from its holder.
   void take_over(std::string_view key, milliseconds ttl = std::chrono::seconds(30), format as = format::hash);
   /// That other client releases the lock, or one permit, and waiters are notified. Throws std::logic_error if it does

@@ -18,8 +18,8 @@ namespace holdfast::cli {
 /// Reads locks from all servers that have them, and changes nothing.
 ///
 /// Decision: SCAN, and two pipelines for each of its batches: the types, then the contents of hashes and strings. A
-/// batch with counters takes a third one, for the number of permits below each, and one with permits a fourth. Hashes of
-/// several fields and their readers are read in the same way. So a list of any length needs the memory of one batch.
+/// batch with counters takes a third one, for the number of permits below each, and one with permits a fourth. Hashes
+/// of several fields and their readers are read in the same way. So a list of any length needs the memory of one batch.
 /// One of mutexes has no command for other kinds. A lock is shown twice if SCAN names its key twice.
 class lock_reader {
  public:
