@@ -38,6 +38,7 @@ BUDGETS = {  # words
     "docs/guide/other_frameworks.md": 500,
     "docs/guide/plain_threads.md": 1000,
     "docs/guide/platforms.md": 300,
+    "docs/guide/readers_and_writers.md": 700,
     "docs/guide/red_lock.md": 600,
     "docs/guide/safety.md": 1700,
     "docs/guide/settings.md": 450,
@@ -66,7 +67,8 @@ BUDGETS = {  # words
     "docs/internals/tour.md": 380,
 }
 OTHER_PAGES = 1500  # a page that needs more is two pages
-GROUPS = {"the guide": (18_000, r"docs/(guide/.*|quickstart)\.md"), "the internals": (12_400, r"docs/internals/.*\.md")}
+# 18,000, and 700 for the page of a kind that needs one of its own: readers and writers.
+GROUPS = {"the guide": (18_700, r"docs/(guide/.*|quickstart)\.md"), "the internals": (12_400, r"docs/internals/.*\.md")}
 LONGEST = 40  # words of a sentence
 MEDIAN = 16
 BOOKISH = ("as ever", "at the latest", "besides", "but for", "by far the most", "for ever", "in vain", "lest", "of which",

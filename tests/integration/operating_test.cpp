@@ -27,7 +27,7 @@ std::string read_file(const std::string& path) {
 
 /// The shell block under `<!-- run: name -->`.
 std::string block_of_the_pages(const std::string& name) {
-  const auto page = read_file(INCIDENT_MD) + read_file(OPERATING_MD) + read_file(POOL_MD);
+  const auto page = read_file(INCIDENT_MD) + read_file(OPERATING_MD) + read_file(POOL_MD) + read_file(READERS_MD);
   const std::string marker = "<!-- run: " + name + " -->\n\n```sh\n";
   const auto at = page.find(marker);
   REQUIRE(at != page.npos);
@@ -288,6 +288,22 @@ TEST_CASE("the ACL lines of the operating page are enough, and a shell takes the
   CHECK(w.eye("GET", "app:p") == "3");
   CHECK(w.eye("EXISTS", "{app:p}:timeout") == 0);
   w.eye("ACL", "SETUSER", "locker", "-get", "-set", "-time");  // the next kinds bring their own
+
+  const auto prices = redis.shared_mutex("r");
+  CHECK(w.code_of(prices.try_lock_shared()) == errc::no_permission);
+  CHECK(sh.paste("acl of a shared_mutex") == "OK\n");
+  auto reads = w.run(prices.lock_shared());
+  started<lease> writes(w, prices.lock()), late(w, prices.lock_shared());
+  w.until([&] { return w.eye("ZCARD", "holdfast_queue:{app:r}") == 1; });
+  w.run(reads.renew());
+  w.run(reads.unlock());
+  w.until([&] { return writes.succeeded(); });
+  CHECK_FALSE(late.answer);
+  w.run(writes.answer->value().unlock());
+  w.until([&] { return late.succeeded(); });
+  CHECK(w.run(prices.read_holds()) == 1);
+  CHECK(w.run(prices.force_unlock()));
+  w.eye("ACL", "SETUSER", "locker", "-get", "-set", "-time");
 
   CHECK(w.code_of(redis.fenced_mutex("f").lock()) == errc::no_permission);
   CHECK(sh.paste("acl of a fenced_mutex") == "OK\n");

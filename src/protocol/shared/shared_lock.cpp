@@ -67,10 +67,6 @@ void add_waiters(writer& to, const lock_keys& at) {
   to.add(beside(waiters_stem, at.lock));
   add_wake(to, at);
 }
-void add_waiters(writer& to, const lock_keys& at) {
-  to.add(beside(waiters_stem, at.lock));
-  add_wake(to, at);
-}
 void add_flag(writer& to, bool set) { to.add(std::int64_t{set}); }
 
 /// The keys of renewals, and their fields, by the side of each.
