@@ -51,7 +51,7 @@ TOOLS = {
                         120, HEAD_OF_A_TEST),
     "blocking": Tool(("holdfast_integration_tests",),
                      ("tests/holdfast_integration_tests", "--abort", "-#",
-                      "[#blocking_test],[#blocking_kinds_test],[#blocking_loss_test],[#blocking_end_test]"),
+                      "[#blocking_test],[#blocking_kinds_test],[#blocking_loss_test],[#blocking_end_test],[#blocking_shared_test]"),
                      120, HEAD_OF_A_TEST),
     "kit": Tool(("holdfast_testing_tests",), ("tests/holdfast_testing_tests", "--abort"), 60, HEAD_OF_A_TEST),
     # One campaign within the guarantee, one outside.
