@@ -47,7 +47,7 @@ enum class errc {
   tls_failed,          ///< The text says: wrong CA, wrong host, expired, client certificate missing, or not TLS at all.
   overloaded,        ///< Too many commands are pending on the connection. Nothing was sent. Retry with less in flight.
   already_held,      ///< This owner holds the lock and cannot re-enter it this way: a fenced_mutex over a hold without
-                     ///< token, or any simple_mutex. Still held.
+                     ///< token, any simple_mutex, or the write side of a shared_mutex that it reads. Still held.
   not_replicated,    ///< Fewer replicas than min_replicas had it in time. Nothing is taken: the grant is given back. Of
                      ///< renew(): still held, until the validity ends. Retry.
   shutting_down,     ///< The client was shut down, drains or is gone. This call (lock(), try_lock(), a query) took

@@ -18,8 +18,9 @@ struct lock_options {
   /// 15; default: config::min_replicas.
   std::optional<unsigned> min_replicas{};
   /// The purpose of the lock, for a person to read: "order 42, request 7f3a". At most 200 bytes (invalid_name). Ignored
-  /// without config::notes, and by an expirable_semaphore. Every user who may read the server's keys can see it. The
-  /// call copies the text before it returns its awaitable. A re-entry keeps the note of its hold.
+  /// without config::notes, by an expirable_semaphore, and by a reader of a shared_mutex. Every user who may read the
+  /// server's keys can see it. The call copies the text before it returns its awaitable. A re-entry keeps the note of
+  /// its hold.
   std::string_view note{};
 };
 
