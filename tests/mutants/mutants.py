@@ -1263,4 +1263,7 @@ MUTANTS = [
     Mutant("readers join a hold while a client waits to write", "src/protocol/replies.cpp",
            "of[1].integer == 0 && (!is_integer(of[2])",
            "of[1].integer >= 0 && (!is_integer(of[2])"),
+    Mutant("a reader that leaves others behind leaves its deadline", "src/protocol/shared/read_release.lua",
+           "  redis.pcall('del', KEYS[2])\n  return {0, 0}\n",
+           "  return {0, 0}\n"),
 ]

@@ -70,7 +70,7 @@ const std::vector<faults::kind>& faults::kinds() {
       {"FLUSHALL", 2, &faults::flush_all},
       {"DEL of a lock", 4, &faults::delete_lock},
       {"counter or door lost", 4, &faults::evict_counter},
-      {"place or turn lost", 3, &faults::evict_place},
+      {"place or turn lost", 6, &faults::evict_place},
       {"deadline of a reader lost", 2, &faults::evict_deadline},
       {"key of another type", 2, &faults::put_another_type},
       {"hold without TTL", 2, &faults::put_hold_without_ttl},
@@ -455,10 +455,13 @@ bool faults::evict_place() {
   const auto& name = w_.some_name()->lock;
   if (!w_.is_shared(name)) return false;
   const auto of = w_.shared_at(name);
-  const std::string* const keys[] = {&of.queue, &of.readers, &of.turn};
+  const auto n = some_node_with(name);
+  std::vector<const std::string*> there;
+  for (const auto* key : {&of.queue, &of.readers, &of.turn})
+    if (nodes_[n].program().keys().find(*key)) there.push_back(key);
+  if (there.empty()) return false;
   w_.judge.released_in_silence(name);
-  const auto& key = *keys[w_.below(std::size(keys))];
-  return tamper(some_node_with(key), [&](keyspace& data) { return data.erase(key); });
+  return tamper(n, [&](keyspace& data) { return data.erase(*there[w_.below(there.size())]); });
 }
 
 // A writer takes that reader for dead, until the reader's next renewal.
@@ -514,8 +517,8 @@ bool faults::put_hold_without_ttl() {
     if (w_.is_shared(name)) {
       auto& hash = *data.to_write<hash_value>(name);
       const bool writes = w_.chance(50);
-      hash.set("mode", writes ? "write" : "read");
-      return hash.set(like_a_lock ? writes ? "somebody:1:write" : "somebody:1" : "somebody", "1");
+      if (like_a_lock) hash.set("mode", writes ? "write" : "read");
+      return hash.set(!like_a_lock ? "somebody" : writes ? "somebody:1:write" : "somebody:1", "1");
     }
     return is_string(name) ? data.put(name, like_a_lock ? "somebody" : std::string(300, 'x')).text() != nullptr
                            : data.to_write<hash_value>(name)->set(like_a_lock ? "somebody:1" : "somebody", "1");

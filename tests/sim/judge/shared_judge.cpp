@@ -57,6 +57,7 @@ bool shared_judge::admits(const state& at_node, const call_record& call) {
 }
 
 void shared_judge::look() {
+  if (quiet_) look_at_deadlines();
   auto before = std::exchange(first_, {});
   std::set<std::pair<const sim_client*, const shared_names*>> lines;
   for (const auto& [id, call] : known_.calls.all()) {
@@ -66,6 +67,17 @@ void shared_judge::look() {
     auto& first = first_[id] =
         found != before.end() ? std::move(found->second) : waiter{&call, of, known_.now(), known_.now()};
     look_at(first);
+  }
+}
+
+// Where no fault strikes, a deadline goes with its reader.
+void shared_judge::look_at_deadlines() const {
+  for (const auto& of : known_.stored.shared()) {
+    const auto& keys = known_.stored.holder(0, of.name).program().keys();
+    const auto* lock = keys.find(of.name);
+    for (const auto& [key, e] : keys.all())
+      if (of.is_deadline(key) && keys.find(key) && !stored(lock, of.reader_of(key)))
+        known_.found.accuse("the node", "keeps the deadline of a reader that has left: " + key);
   }
 }
 

@@ -10,14 +10,15 @@
 
 namespace holdfast::sim {
 
-/// The promises of a shared mutex to those that wait:
+/// The promises of a shared mutex:
 ///   - A reader that the lock admits is granted when it looks again, and so is a writer. A client looks twice a second.
 ///     The lock admits readers while nobody writes and no client waits to write. It admits a writer while it is free,
 ///     or only dead readers have it, and it is no other client's turn.
 ///   - Where no fault strikes and nobody else uses the lock, waits have bounds. A writer waits for the readers of the
 ///     moment. For each writing client before it, it waits for one turn of writes and one phase of readers. A reader
 ///     waits for one turn of writes, and for the readers that this turn waits for.
-/// Each promise is made to the first waiter of a client.
+///   - Where no fault strikes, a reader that has left has no deadline.
+/// The promises about time are made to the first waiter of a client.
 class shared_judge {
  public:
   explicit shared_judge(evidence& known) : known_(known) {}
@@ -56,6 +57,7 @@ class shared_judge {
 
   bool read_state(const shared_names&, state&) const;
   static bool admits(const state&, const call_record&);
+  void look_at_deadlines() const;
   void look_at(waiter&);
   bool writes(const sim_client&, const shared_names&) const;
   void note_others(waiter&, const state&) const;

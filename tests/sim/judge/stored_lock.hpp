@@ -126,6 +126,10 @@ struct shared_names {
   std::string deadline_of(std::string_view field) const {
     return std::string(below).append(field).append(deadline) + '1';
   }
+  /// The field of a reader whose deadline this is.
+  std::string_view reader_of(std::string_view key) const {
+    return key.substr(below.size(), key.find(deadline) - below.size());
+  }
   bool is_deadline(std::string_view key) const { return key.starts_with(below) && key.find(deadline) != key.npos; }
 
   const std::string name, queue, readers, turn;
