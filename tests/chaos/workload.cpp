@@ -136,25 +136,29 @@ section workload::draw_permits(dice& d) const {
 }
 
 // Most read, and for longer than they write: the sections of readers overlap, so that a writer finds the lock taken by
-// one after the other.
+// one after the other. Few wait without a limit: all want one lock, and its line has to end with the campaign.
 section workload::draw_side(dice& d) const {
   auto s = drawn_for(d.around(4ms));
   const bool reads = d.per_mille(750);
   s.locks = {{std::string(shared_name), reads ? lock_kind::reader : lock_kind::writer}};
   draw_wait(d, s);
+  if (s.how == section::wait_mode::forever && d.per_mille(800)) {
+    s.how = section::wait_mode::bounded;
+    s.wait = d.between(100ms, 1500ms);
+  }
   draw_terms(d, s);
   if (d.per_mille(300)) s.reentries = 1 + static_cast<unsigned>(d.below(2));
   draw_hold(d, s);
   if (reads && d.per_mille(500)) s.hold += d.around(10ms);
   draw_ending(d, s);
-  s.as_body = s.end == section::ending::unlock && !s.renew_by_hand && d.per_mille(100);
+  s.as_body = s.end == section::ending::unlock && !s.renew_by_hand && d.per_mille(30);
   if (s.as_body) s.how = section::wait_mode::forever;
   return s;
 }
 
 section workload::draw_section(dice& d) const {
   if (has_permits(campaign_) && d.per_mille(120)) return draw_permits(d);
-  if (has_sides(campaign_) && d.per_mille(230)) return draw_side(d);
+  if (has_sides(campaign_) && d.per_mille(220)) return draw_side(d);
   auto s = drawn_for(d.around(4ms));
   const auto number = skewed_below(d, contended_.size() + 1);
   const bool breakable = number == contended_.size();
