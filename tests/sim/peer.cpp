@@ -167,8 +167,6 @@ void peer::acquire() {
   const auto ttl = std::chrono::duration_cast<milliseconds>(w_.between(100ms, w_.pace * 4 + 200ms));
   field_ = id_ + ':' + std::to_string(++holds_);
   writes_ = shared() && w_.chance(40);
-  const auto* before = server_of(name_).program().keys().find(name_);
-  const bool endless = before && !before->expires;
   if (writes_) field_ += ":write";
   const auto limit = std::to_string(ttl.count());
   const bool got = permits()  ? acquire_permit(ttl)
@@ -177,8 +175,6 @@ void peer::acquire() {
                        ? server_of(name_).program().execute({"SET", name_, field_, "NX", "PX", limit}).text == "OK"
                        : call(acquire_script, limit).type == reply::kind::nil;
   if (!got) return field_.clear();
-  // A reader gives a lock that has lost its TTL a TTL of its own, which may be too short for other readers.
-  if (shared() && endless) w_.judge.excuse(name_, true);
   w_.log.note(w_.plan.now(), id_, "holds", name_);
   w_.judge.peer_holds(name_, field_, w_.plan.now() + ttl - ttl / 100 - drift);
 }

@@ -83,6 +83,7 @@ void judge::look() {
   note_backing();
   known_.clients.look();
   permits_.excuse_moves();
+  shared_.excuse_endless();
   exclusion_.begin_instant();
   for (auto& each : known_.holds.all()) look_at(each);
   lease_ends_.look();

@@ -144,6 +144,7 @@ class judge {
   void ran_script(std::size_t machine) {
     note_backing();
     permits_.ran(machine);
+    shared_.excuse_endless();
   }
   /// After each instant.
   void look();

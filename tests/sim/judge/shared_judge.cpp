@@ -6,18 +6,31 @@
 
 namespace holdfast::sim {
 
+// A reader gives a lock that has lost its TTL a TTL of its own, which may be too short for other readers.
+void shared_judge::excuse_endless() {
+  for (const auto& of : known_.stored.shared()) {
+    const auto* lock = known_.stored.find(0, of.name);
+    if (lock && !lock->expires) known_.excused.add(of.name, false);
+  }
+}
+
 void shared_judge::note_holds() {
   if (!quiet_) return;
   const auto now = known_.now();
   for (const auto& each : known_.holds.all()) {
     if (!each.hold->exclusive()) continue;
     auto& past = past_holds_[each.name()];
-    std::erase_if(past, [&](const auto& one) { return one.seen < now - bounds::remembered; });
-    const auto found = std::ranges::find(past, each.hold, &past_hold::hold);
-    if (found != past.end())
-      found->seen = now;
-    else
+    if (std::ranges::find(past, each.hold, &past_hold::hold) == past.end())
       past.push_back({each.hold, each.hold->keys()->of.bars, each.granted, now});
+  }
+  // A hold has lasted until the instant in which it is first seen to be over.
+  for (auto& [name, past] : past_holds_) {
+    for (auto& each : past) {
+      if (each.over) continue;
+      each.seen = now;
+      each.over = !each.hold->exclusive();
+    }
+    std::erase_if(past, [&](const auto& each) { return each.seen < now - bounds::remembered; });
   }
 }
 
@@ -96,7 +109,8 @@ void shared_judge::look_at(waiter& first) {
   if (now > from + bounds::wake_up + bounds::journey + bounds::late_by_clock(settings))
     known_.accuse(*call.client, "waits for " + first.of->name + ", which admits it: " + call.text);
   if (!quiet_) return;
-  if (own || now < quiet_from_) first = {first.call, first.of, now, first.admitted_since};
+  if (first.barred || now < quiet_from_) first = {first.call, first.of, now, first.admitted_since};
+  first.barred = own;
   if (now <= first.since + bounds::hand_over) note_others(first, at_node);
   judge_bound(first);
 }

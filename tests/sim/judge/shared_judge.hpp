@@ -28,6 +28,8 @@ class shared_judge {
     quiet_ = true;
     quiet_from_ = known_.now() + bounds::first_connections;
   }
+  /// After each script and each instant, before anybody looks at claims.
+  void excuse_endless();
   /// After each instant.
   void note_holds();
   /// Every glance.
@@ -48,11 +50,13 @@ class shared_judge {
     time_point admitted_since;
     std::set<const sim_client*> writers_before{};
     bool reads_before = false;  // there were readers when it came
+    bool barred = false;        // by a writer of its own client
   };
   struct past_hold {
     detail::hold_ptr hold;  // so that its address is no other hold's
     bool writes;
     time_point began, seen;
+    bool over = false;
   };
 
   bool read_state(const shared_names&, state&) const;
