@@ -55,6 +55,7 @@ void judge::granted(sim_client& client, const record_ptr& lease, bool fenced) {
   }
   if (fenced) tokens_.granted_fenced(client, hold);
   lease_ends_.granted(client, lease);
+  if (known_.stored.shared_of(hold.keys()->lock)) shared_.granted(*lease);
 }
 
 void judge::granted_any(sim_client& client, const record_ptr& lease, bool fenced) {
@@ -91,7 +92,7 @@ void judge::look() {
   known_.holds.forget_if(
       [&](const auto& each) { return each.over && each.hold->count() == 0 && !known_.delayed(each); });
   exclusion_.compare_claims();
-  shared_.note_holds();
+  shared_.note_sections();
   const auto next = known_.plan.next().value_or(time_point::max());
   if (known_.now() < next_glance_ && next < next_glance_) return;
   next_glance_ = known_.now() + bounds::glance;

@@ -14,21 +14,23 @@ void shared_judge::excuse_endless() {
   }
 }
 
-void shared_judge::note_holds() {
+void shared_judge::granted(const detail::lease_record& lease) {
   if (!quiet_) return;
+  auto& past = past_sections_[lease.of->keys()->name];
+  const bool nested = std::ranges::any_of(
+      past, [&](const auto& each) { return !each.over && each.hold == lease.of && each.owner == lease.owner; });
   const auto now = known_.now();
-  for (const auto& each : known_.holds.all()) {
-    if (!each.hold->exclusive()) continue;
-    auto& past = past_holds_[each.name()];
-    if (std::ranges::find(past, each.hold, &past_hold::hold) == past.end())
-      past.push_back({each.hold, each.hold->keys()->of.bars, each.granted, now});
-  }
-  // A hold has lasted until the instant in which it is first seen to be over.
-  for (auto& [name, past] : past_holds_) {
+  if (!nested) past.push_back({lease.of, lease.owner, lease.of->keys()->of.bars, now, now});
+}
+
+// A section has lasted until the instant in which it is first seen to be over.
+void shared_judge::note_sections() {
+  const auto now = known_.now();
+  for (auto& [name, past] : past_sections_) {
     for (auto& each : past) {
       if (each.over) continue;
       each.seen = now;
-      each.over = !each.hold->exclusive();
+      each.over = !each.hold->exclusive() || each.hold->count_of(each.owner) == 0;
     }
     std::erase_if(past, [&](const auto& each) { return each.seen < now - bounds::remembered; });
   }
@@ -145,11 +147,11 @@ void shared_judge::judge_bound(const waiter& first) const {
     known_.accuse(*first.call->client, "waits longer than others of " + first.of->name + " allow: " + first.call->text);
 }
 
-/// The longest hold of those that were there since then.
+/// The longest section of those that were there since then.
 nanoseconds shared_judge::longest(const shared_names& of, bool writes, time_point since) const {
   nanoseconds most{};
-  const auto all = past_holds_.find(of.name);
-  if (all == past_holds_.end()) return most;
+  const auto all = past_sections_.find(of.name);
+  if (all == past_sections_.end()) return most;
   for (const auto& each : all->second)
     if (each.writes == writes && each.seen >= since) most = std::max<nanoseconds>(most, each.seen - each.began);
   return most;

@@ -30,8 +30,9 @@ class shared_judge {
   }
   /// After each script and each instant, before anybody looks at claims.
   void excuse_endless();
+  void granted(const detail::lease_record&);
   /// After each instant.
-  void note_holds();
+  void note_sections();
   /// Every glance.
   void look();
 
@@ -52,8 +53,10 @@ class shared_judge {
     bool reads_before = false;  // there were readers when it came
     bool barred = false;        // by a writer of its own client
   };
-  struct past_hold {
+  /// What an owner does while it has a lease. Readers of several owners may share a hold.
+  struct section {
     detail::hold_ptr hold;  // so that its address is no other hold's
+    owner_id owner;
     bool writes;
     time_point began, seen;
     bool over = false;
@@ -70,8 +73,8 @@ class shared_judge {
   bool keeps_door(const std::string& client, const shared_names&) const;
 
   evidence& known_;
-  std::map<std::uint64_t, waiter> first_;                     // by call
-  std::map<std::string, std::vector<past_hold>> past_holds_;  // by name
+  std::map<std::uint64_t, waiter> first_;                      // by call
+  std::map<std::string, std::vector<section>> past_sections_;  // by name
   bool quiet_ = false;
   time_point quiet_from_{};
 };
