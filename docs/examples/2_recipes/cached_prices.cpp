@@ -13,7 +13,6 @@ using namespace std::chrono_literals;
 
 struct price_cache {  // stands for a cache that all machines use
   int version = 0, rebuilt = 0, answers = 0, readers = 0, most_readers = 0;
-
   bool is_fresh() const { return version > 0; }
   asio::awaitable<void> read() {
     most_readers = std::max(most_readers, ++readers);
@@ -36,8 +35,10 @@ asio::awaitable<void> look_up(holdfast::client& machine, price_cache& prices) {
     if (prices.is_fresh()) co_return co_await prices.read();  // the end of the lease releases it
     co_await reading.unlock();                                // a reader cannot become a writer
     auto writing = co_await guard.lock();
-    if (!prices.is_fresh()) co_await prices.rebuild();  // else another task did it while this one waited
-    co_await writing.unlock();
+    if (prices.is_fresh()) continue;  // another task rebuilt it while this one waited
+    co_await prices.rebuild();
+    co_await guard.downgrade(writing);  // all may read now, and nobody has written in between
+    co_return co_await prices.read();
   }
 }
 
