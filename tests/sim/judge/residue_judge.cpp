@@ -118,7 +118,9 @@ void residue_judge::look_at(std::size_t node, const std::string& key, const std:
   const auto awake = awake_since_.find(&client);
   const bool repeated = known_.servers.what() == detail::deployment::sentinel && !client.closing() &&
                         awake != awake_since_.end() && now > std::max(due, awake->second) + bounds::followed;
-  const bool explained = record.unfenced || ((record.met_replica || record.replaced) && !repeated);
+  // A release is given up after its lease's TTL, and a place lasts longer.
+  const bool given_up = is_place && link.clear_since > record.first_seen;
+  const bool explained = record.unfenced || given_up || ((record.met_replica || record.replaced) && !repeated);
   // The owner of a key without a TTL will take it away.
   const auto left = end == time_point::max() ? nanoseconds() : end - now;
   if (left > record.outage + record.stepped_back && overdue && !explained)
