@@ -81,6 +81,10 @@ TEST_CASE(
     return permit_lock.acquire_party.read(answer_of(replies::integers({state, number})), 3);
   };
   CHECK(party(3, 0).value.served == 3);
+  CHECK_FALSE(party(3, 7).value.holder_ttl);
+  CHECK(party(2, 7).value.type == kind::acquired);
+  CHECK(party(2, 7).value.served == 2);
+  CHECK(party(2, 7).value.holder_ttl == 7ms);  // of the third
   CHECK(party(4, 0).failed);
   CHECK(party(0, 7).value.type == kind::busy);
 }
