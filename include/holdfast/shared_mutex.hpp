@@ -16,7 +16,7 @@ namespace holdfast {
 namespace asio = boost::asio;
 using std::chrono::milliseconds;
 
-/// Many readers or one writer, and neither starves: Redisson's RReadWriteLock. Use it where reads last longer than a
+/// Many readers or one writer, fair among C++ clients: Redisson's RReadWriteLock. Use it where reads last longer than a
 /// round trip, because an uncontended lock_shared() costs the server twice as much as mutex::lock(). Cheap to copy,
 /// holds nothing, may outlive its client.
 ///
@@ -25,19 +25,19 @@ using std::chrono::milliseconds;
 ///
 /// Nested calls: an owner that writes may write and read again, with leases of the same hold. An owner that reads may
 /// read again, also while a writer waits. An owner that reads and asks to write gets already_held at once: two readers
-/// that upgrade would wait for each other. A nested read needs an owner. Without one it may wait behind a writer that
-/// waits for the first read.
+/// that upgrade would wait for each other. Nested calls need an owner. Without one they may wait for their own task, as
+/// long as that holds the lock.
 ///
 /// Readers of one client share a hold where a grant is at most 5 ms old and met no waiting writer. Readers that waited
 /// right behind the granted one share its hold in any case. Neither sends a command. Their leases have one id() and are
-/// lost together, and only the last unlock() sends a release. A lease with a TTL that is not renewed, or with max_hold,
-/// or with more min_replicas, is of a hold of its own. The lease of a nested call is of its owner's hold.
+/// lost together, and only the last unlock() sends a release. A lease has a hold of its own if it is not renewed, has max_hold
+/// or wants more replicas. The lease of a nested call belongs to its owner's hold.
 ///
 /// Fairness: the calls of one client wait first in, first out. Clients that wait to write stand in a queue in Redis.
 /// While one of them waits, Redis lets no newcomer read. Readers that share a hold do not ask Redis. So they may still
 /// begin, until 5 ms after the grant. After each write all clients that wait to read come first, and then the next
 /// writer. Writers of one client pass the lock on for at most 20 ms (config::turns). Clients of Redisson ignore that:
-/// beside them the lock excludes, and has no order.
+/// beside them the lock excludes, has no order, and a writer may starve.
 ///
 /// Every function may be called from any thread, copies its arguments, and returns a lazy awaitable. It resumes on the
 /// awaiting coroutine's executor, and is cancelled, as a function of mutex. Cancellation leaves no place in a queue.
@@ -54,14 +54,14 @@ class HOLDFAST_EXPORT shared_mutex {
   /// Source: Redisson's "RReadWriteLock.writeLock().lock".
   asio::awaitable<lease> lock(lock_options = {}) const;
 
-  /// Returns empty if anybody reads, writes or waits for the lock. As mutex::try_lock(), and already_held as lock().
+  /// Returns empty if another owner reads or writes, or anybody waits. As mutex::try_lock(), and already_held as lock().
   asio::awaitable<std::optional<lease>> try_lock(lock_options = {}) const;
 
   /// Waits at most `wait`; 0: as try_lock; negative: invalid_wait. As mutex::try_lock_for(), and already_held as
   /// lock().
   asio::awaitable<std::optional<lease>> try_lock_for(milliseconds wait, lock_options = {}) const;
 
-  /// Waits until nobody else writes, and until a writer that waits already has had the lock. As mutex::lock(); never
+  /// Waits until nobody else writes. A newcomer also lets a waiting writer go first. As mutex::lock(); never
   /// already_held.
   /// Source: Redisson's "RReadWriteLock.readLock().lock".
   asio::awaitable<lease> lock_shared(lock_options = {}) const;
@@ -75,15 +75,15 @@ class HOLDFAST_EXPORT shared_mutex {
   asio::awaitable<std::optional<lease>> try_lock_shared_for(milliseconds wait, lock_options = {}) const;
 
   /// Turns the write lease `write` into a read lease. No other owner can write in between. Waiting readers are woken.
-  /// From the call on, do not write under it, and leave the object where it is until the caller resumes: then it is
-  /// replaced. The terms of the read lease are those of `write`, and begin anew. lost() of the write lease throws
-  /// not_held. An upgrade does not exist.
+  /// From the call on, do not write. Do not move or destroy the lease until the caller resumes: then it is replaced. The
+  /// read lease has a new id(), and the terms of `write`, begun anew. lost() of the write lease throws not_held.
+  /// A with_lock() around the call does not see the read lease's loss: watch lost() of `write` instead.
   /// Throws:
-  /// - already_held: its owner has other leases of the write hold
+  /// - already_held: the write hold has other leases, of nested calls
   /// - not_held: empty, unlocked, or no write lease of this lock and this client
-  /// - lost and closed; unconfirmed: no answer within the command timeout; not_replicated. `write` is lost, and what it
+  /// - lost, closed and corrupt_lock; unconfirmed: no answer within the command timeout; not_replicated. `write` is lost, and what it
   ///   had is released in the background
-  /// - unreachable, server_refused, overloaded, or a refusal of the server: nothing was done, and `write` is as it was
+  /// - unreachable, server_refused, overloaded, or another refusal of the server: nothing was done, and `write` is as it was
   ///
   /// Cancelled: operation_aborted. `write` is as it was if nothing was sent yet, else lost as after unconfirmed.
   /// Source: in Redisson a writer locks the readLock(), and unlocks the writeLock().
@@ -96,12 +96,12 @@ class HOLDFAST_EXPORT shared_mutex {
   /// The holder that writes, by one read; empty: nobody writes. As mutex::holder().
   asio::awaitable<std::optional<lock_holder>> holder() const;
 
-  /// The number of read holds, by one read; a snapshot. Readers of one client may share a hold, so it is no number of
-  /// readers. Throws as mutex::is_locked(), and corrupt_lock.
+  /// The number of read holds, by one read; a snapshot. Readers of one client may share a hold, so readers may be
+  /// more. Throws as mutex::is_locked(), and corrupt_lock.
   asio::awaitable<unsigned> read_holds() const;
 
   /// One side as a mutex: for with_lock and for code that takes a mutex. is_locked(), held_by() and holder() are about
-  /// that side; holder() of the reader is one of those that read. remaining_ttl() and force_unlock() are about both.
+  /// that side; reader().holder() is any one reader. remaining_ttl() and force_unlock() are about both.
   mutex writer() const;
   mutex reader() const;
 

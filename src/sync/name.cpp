@@ -246,8 +246,8 @@ void name::queue(std::shared_ptr<acquisition> caller) {
   caller->answer({failure{errc::shutting_down, closed ? "" : drained_without}}, failed_at(*caller->keys));
 }
 
-// The observer hears of two holds that follow each other. The new hold comes first, so that a draining client sees its
-// owner hold all the time.
+// The observer hears of two holds that follow each other. The new hold is made first, so that a draining client sees
+// its owner hold all the time.
 std::shared_ptr<lease_record> name::downgraded(lease_record& write, const shared_keys& reader, const outcome& answer,
                                                time_point now) {
   const visit here(*this);

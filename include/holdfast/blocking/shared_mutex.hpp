@@ -25,10 +25,10 @@ namespace holdfast::blocking {
 /// holder(). reader() has the same members for the read side. remaining_ttl() and force_unlock() are about both sides.
 /// with_lock(shared, f) writes, and with_lock(shared.reader(), f) reads.
 ///
-/// Everything else is as for lockable, for each of the two sides.
+/// Otherwise both sides are as lockable. There is no downgrade: a read nested in a write keeps others out.
 class HOLDFAST_EXPORT shared_mutex : public mutex {
  public:
-  /// Waits until nobody else writes, and until a writer that waits already has had the lock. Throws as
+  /// Waits until nobody else writes. A newcomer also lets a waiting writer go first. Throws as
   /// holdfast::shared_mutex::lock_shared(), and as lock(); never already_held.
   void lock_shared() { reader_.lock(); }
 
