@@ -83,8 +83,8 @@ class [[nodiscard]] HOLDFAST_EXPORT multi_lease {
 /// it, as they may pass any waiter.
 ///
 /// A permit of expirable_semaphore::as_mutex() is a group of its own, and is taken as by its lock(). Each call takes
-/// another permit: an owner that holds all permits waits for itself. A side of a shared_mutex is a group of its own, too. Its
-/// reader and its writer have one place in the order.
+/// another permit: an owner that holds all permits waits for itself. A side of a shared_mutex is a group of its own,
+/// too. Its reader and its writer have one place in the order.
 ///
 /// Locks that the same owner holds already are re-entered; a simple_mutex throws already_held. **The order holds for
 /// nested locks as well.** An owner that holds `b` and asks for {a, b} waits for `a` while it holds `b`. So does an

@@ -30,8 +30,8 @@ using std::chrono::milliseconds;
 ///
 /// Readers of one client share a hold where a grant is at most 5 ms old and met no waiting writer. Readers that waited
 /// right behind the granted one share its hold in any case. Neither sends a command. Their leases have one id() and are
-/// lost together, and only the last unlock() sends a release. A lease has a hold of its own if it is not renewed, has max_hold
-/// or wants more replicas. The lease of a nested call belongs to its owner's hold.
+/// lost together, and only the last unlock() sends a release. A lease has a hold of its own if it is not renewed, has
+/// max_hold or wants more replicas. The lease of a nested call belongs to its owner's hold.
 ///
 /// Fairness: the calls of one client wait first in, first out. Clients that wait to write stand in a queue in Redis.
 /// While one of them waits, Redis lets no newcomer read. Readers that share a hold do not ask Redis. So they may still
@@ -54,7 +54,8 @@ class HOLDFAST_EXPORT shared_mutex {
   /// Source: Redisson's "RReadWriteLock.writeLock().lock".
   asio::awaitable<lease> lock(lock_options = {}) const;
 
-  /// Returns empty if another owner reads or writes, or anybody waits. As mutex::try_lock(), and already_held as lock().
+  /// Returns empty if another owner reads or writes, or anybody waits. As mutex::try_lock(), and already_held as
+  /// lock().
   asio::awaitable<std::optional<lease>> try_lock(lock_options = {}) const;
 
   /// Waits at most `wait`; 0: as try_lock; negative: invalid_wait. As mutex::try_lock_for(), and already_held as
@@ -75,15 +76,16 @@ class HOLDFAST_EXPORT shared_mutex {
   asio::awaitable<std::optional<lease>> try_lock_shared_for(milliseconds wait, lock_options = {}) const;
 
   /// Turns the write lease `write` into a read lease. No other owner can write in between. Waiting readers are woken.
-  /// From the call on, do not write. Do not move or destroy the lease until the caller resumes: then it is replaced. The
-  /// read lease has a new id(), and the terms of `write`, begun anew. lost() of the write lease throws not_held.
-  /// A with_lock() around the call does not see the read lease's loss: watch lost() of `write` instead.
+  /// From the call on, do not write. Do not move or destroy the lease until the caller resumes: then it is replaced.
+  /// The read lease has a new id(), and the terms of `write`, begun anew. lost() of the write lease throws not_held. A
+  /// with_lock() around the call does not see the read lease's loss: watch lost() of `write` instead.
   /// Throws:
   /// - already_held: the write hold has other leases, of nested calls
   /// - not_held: empty, unlocked, or no write lease of this lock and this client
-  /// - lost, closed and corrupt_lock; unconfirmed: no answer within the command timeout; not_replicated. `write` is lost, and what it
-  ///   had is released in the background
-  /// - unreachable, server_refused, overloaded, or another refusal of the server: nothing was done, and `write` is as it was
+  /// - lost, closed and corrupt_lock; unconfirmed: no answer within the command timeout; not_replicated. `write` is
+  ///   lost, and what it had is released in the background
+  /// - unreachable, server_refused, overloaded, or another refusal of the server: nothing was done, and `write` is as
+  ///   it was
   ///
   /// Cancelled: operation_aborted. `write` is as it was if nothing was sent yet, else lost as after unconfirmed.
   /// Source: in Redisson a writer locks the readLock(), and unlocks the writeLock().
