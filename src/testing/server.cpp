@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "base/assert.hpp"
 #include "base/escape.hpp"
 #include "lua_scripts.hpp"
 #include "protocol/derived_keys.hpp"
@@ -188,10 +189,12 @@ bool give_side_back(sim::node& program, std::string_view key) {
                                  reads ? "5" : "4", std::string(key)};
   if (reads) words.push_back(deadline_key(key, rival));
   for (const auto* stem : {"holdfast_queue", "holdfast_readers", "holdfast_turn"}) words.push_back(beside(stem));
-  words.insert(words.end(), {"publish", detail::channel_of(detail::lock_keys(detail::shared_writer, key)), field, "0"});
-  if (!reads) words.emplace_back("0");  // that client has no other writer
-  words.insert(words.end(), {beside("holdfast_waiters"), beside("holdfast_wake") + ':', "20"});
-  program.execute(words);
+  words.insert(words.end(), {"publish", detail::channel_of(detail::lock_keys(detail::shared_writer, key)), field});
+  // That client waits for nothing.
+  if (!reads) words.insert(words.end(), {"0", "0", beside("holdfast_waiters"), beside("holdfast_wake") + ':'});
+  words.emplace_back("20");
+  const auto reply = program.execute(words);
+  HOLDFAST_ASSERT(reply.type != redis::reply::kind::error);
   return true;
 }
 

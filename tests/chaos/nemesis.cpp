@@ -93,14 +93,13 @@ std::string holder_of(test::raw_client& server, const std::string& lock) {
 /// A release of the shared_mutex, of the side that the field says.
 test::value release_side(test::raw_client& server, const std::string& lock, const std::string& field) {
   const auto beside = [&](std::string_view stem) { return std::string(stem) + ":{" + lock + "}"; };
-  const auto queue = beside("holdfast_queue"), readers = beside("holdfast_readers"), turn = beside("holdfast_turn"),
-             waiters = beside("holdfast_waiters"), wake = beside("holdfast_wake") + ":";
+  const auto queue = beside("holdfast_queue"), readers = beside("holdfast_readers"), turn = beside("holdfast_turn");
   if (field.ends_with(":write"))
     return server("EVAL", detail::lua::write_release.body, 4, lock, queue, readers, turn, "publish", channel_of(lock),
-                  field, 0, 0, waiters, wake, 20);
+                  field, 0, 0, beside("holdfast_waiters"), beside("holdfast_wake") + ":", 20);
   const auto deadline = "{" + lock + "}:" + field + ":rwlock_timeout:1";
   return server("EVAL", detail::lua::read_release.body, 5, lock, deadline, queue, readers, turn, "publish",
-                channel_of(lock), field, 0, waiters, wake, 20);
+                channel_of(lock), field, 20);
 }
 
 void send_false_messages(test::raw_client& server, std::string_view word) {

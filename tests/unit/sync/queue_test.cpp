@@ -19,13 +19,19 @@ struct queue : engine_fixture {
     answers(replies::integers({0, ttl.count(), rank}));
   }
   void keeps_reader_out() { answers(replies::integers({0, 30'000})); }
-  /// (word, channel, owner, leave, ...) as "leave=1 again=0 reserve=20"
+  /// (word, channel, owner, leave, again, ..., reserve) of a write hold and (word, channel, owner, reserve[, leave]) of a
+  /// read hold, as "leave=1 again=0 reserve=20"
   std::string wishes() const {
     const auto words = server.last().arguments();
-    const bool writes = words.size() == 8;
-    return "leave=" + words.at(3) + (writes ? " again=" + words.at(4) : "") + " reserve=" + words.back();
+    if (words.size() == 8) return "leave=" + words[3] + " again=" + words[4] + " reserve=" + words[7];
+    return "leave=" + (words.size() == 5 ? words[4] : "0") + " reserve=" + words.at(3);
   }
-  std::string place() const { return server.last().arguments().at(2); }
+  /// (ttl, owner, stand, ...) of a writer and (ttl, owner, word, channel[, stand]) of a reader
+  std::string place() const {
+    const auto words = server.last().arguments();
+    if (script() == "write_acquire") return words.at(2);
+    return words.size() == 5 ? words[4] : none;
+  }
   std::string script() const { return last_sent().substr(0, last_sent().find('(')); }
 
   void acknowledges_all() {
