@@ -212,7 +212,12 @@ class agent {
       const auto holder = co_await lock.holder();
       co_return holder ? holder->id + ' ' + std::to_string(holder->count) : "none";
     }
-    co_return co_await obey(c, lock, own.leases[c.lock()]);
+    auto& leases = own.leases[c.lock()];
+    if (c.verb() == "downgrade") {
+      co_await client.shared_mutex(c.name(), own.owner).downgrade(leases.back());
+      co_return "ok";
+    }
+    co_return co_await obey(c, lock, leases);
   }
 
   static holdfast::mutex mutex(const holdfast::client& client, const command& c, holdfast::owner owner) {

@@ -222,6 +222,22 @@ def writer_goes_on_reading(a, b, lock):
     lock.wait_until_free()
 
 
+def writer_downgrades(a, b, lock):
+    """Our downgrade(): the write lease becomes a read lease, and waiting readers are told."""
+    write, read = lock.sides
+    writer, reader = a.owner(write), b.owner(read)
+    writer.lock()
+    waiting = reader.begin("lock", "-")
+    lock.wait_for_waiter()
+    assert writer.ask("downgrade") == "ok"
+    reader.granted(waiting)
+    assert b.owner(write).try_lock() == "busy"
+    assert writer.unlock()
+    assert b.owner(write).try_lock() == "busy", "the end of one read ended the other"
+    assert reader.unlock()
+    lock.wait_until_free()
+
+
 def reads_on(a, b, lock):
     """Two readers at once. The end of one leaves the lock to the other."""
     read, write = lock.sides
@@ -339,6 +355,7 @@ TABLE = [
     Row("{a} reads what it writes, and {b} stays outside until the write ends", writer_reads, ("write-read",), ("one", "cluster")),
     Row("{a} goes on reading when its write ends, and {b} reads beside it", writer_goes_on_reading, ("write-read",),
         ("one", "cluster"), THEIRS_FIRST),
+    Row("{a} downgrades its write, and {b} reads beside it", writer_downgrades, ("write-read",), ("one", "cluster"), OURS_FIRST),
     Row("{b} gets its side when {a}'s lease ends, and {a}'s unlock says so", ends, SHARED, ("one",)),
     Row("{b} breaks the hold of {a}'s side by force, which wakes {a}'s waiter", forced, SHARED, EVERYWHERE),
     Row("a name of any bytes is one read-write lock for {a} and {b}", any_name, SHARED[:2], ("one", "cluster")),
