@@ -100,9 +100,11 @@ void shared_judge::look_at(waiter& first) {
   const auto& call = *first.call;
   const auto now = known_.now();
   state at_node;
-  // A client that believes to write asks nobody. A hold that was broken is found out by its next renewal.
+  // A client that believes to write asks nobody. A hold that was broken is found out by its next renewal, or by its
+  // unlock. Until this look it has barred the line.
   const bool own = writes(*call.client, *first.of);
-  if (!read_state(*first.of, at_node) || own || !admits(at_node, call)) first.admitted_since = now;
+  const bool barred = std::exchange(first.barred, own);
+  if (!read_state(*first.of, at_node) || own || barred || !admits(at_node, call)) first.admitted_since = now;
   const auto& settings = call.client->settings();
   const auto silence =
       std::max(known_.excused.last_silence_about(first.of->name), known_.clients.of(*call.client).last_message_lost);
@@ -111,8 +113,10 @@ void shared_judge::look_at(waiter& first) {
   if (now > from + bounds::wake_up + bounds::journey + bounds::late_by_clock(settings))
     known_.accuse(*call.client, "waits for " + first.of->name + ", which admits it: " + call.text);
   if (!quiet_) return;
-  if (first.barred || now < quiet_from_) first = {first.call, first.of, now, first.admitted_since};
-  first.barred = own;
+  if (barred || now < quiet_from_) {
+    first = {first.call, first.of, now, first.admitted_since};
+    first.barred = own;
+  }
   if (now <= first.since + bounds::hand_over) note_others(first, at_node);
   judge_bound(first);
 }
