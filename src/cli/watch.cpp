@@ -8,7 +8,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -27,6 +26,10 @@
 /// lock, and that it is time to look. A lock that ends without a message has expired or was deleted. A hold that begins
 /// and ends between two polls is seen by its message alone. A permit's is not seen then, if other permits are out.
 ///
+/// Decision: a message about a shared mutex tells only that it is time to look. A writer that gives up its wait sends
+/// one while another writes, and one release may send two. So a hold ends when it is missing, and a hold of a shared
+/// mutex that begins and ends between two looks is not seen.
+///
 /// Decision: patterns (PSUBSCRIBE), because a subscription to each channel would count as a waiter. Sharded channels
 /// have no patterns, so a cluster is polled alone. Publishers count this program as a client that received a release.
 /// An ACL allows a pattern only if it has the same text: where that of the watched names is refused, those of
@@ -35,6 +38,11 @@ namespace holdfast::cli {
 namespace {
 
 using clock = std::chrono::steady_clock;
+
+bool is_of_shared_mutex(std::string_view channel) {
+  const auto stem = channel.substr(0, channel.find(':'));
+  return stem == channels::shared_mutex || stem == channels::wake;
+}
 
 class watching {
  public:
@@ -110,31 +118,33 @@ class watching {
       if (!told.contains(name)) compare(known_.contains(name) ? &known_.at(name) : nullptr, &lock);
     for (const auto& [name, lock] : known_)
       if (!told.contains(name) && !now.contains(name)) compare(&lock, nullptr);
-    for (const auto& name : told) {
+    for (const auto& [name, of_shared] : told) {
       now.erase(name);
       if (auto known = known_.extract(name)) now.insert(std::move(known));
     }
     known_ = std::move(now);
     first_ = false;
-    for (const auto& name : told) co_await look_at(name);
+    for (const auto& [name, of_shared] : told) co_await look_at(name, of_shared);
   }
 
-  /// The names whose messages came during a poll. A poll that sees the end of their holds must not call it an end
-  /// without a message.
-  asio::awaitable<std::set<std::string>> names_told() {
-    std::set<std::string> names;
+  /// The names whose messages came during a poll; true: from a channel of a shared mutex. A poll that sees the end of
+  /// their holds must not call it an end without a message.
+  asio::awaitable<std::map<std::string, bool>> names_told() {
+    std::map<std::string, bool> names;
     while (listener_) {
       const auto message = co_await listener_->next(milliseconds(0));
       if (!message) break;
-      if (const auto name = name_in(*message)) names.insert(*name);
+      if (const auto name = name_in(*message)) names.insert_or_assign(*name, is_of_shared_mutex(channel_of(*message)));
     }
     co_return names;
   }
 
+  static const std::string& channel_of(const redis::reply& message) { return message.elements[2].text; }
+
   /// Empty: it is no message about a name that is watched.
   std::optional<std::string> name_in(const redis::reply& message) const {
     if (message.elements.size() != 4) return std::nullopt;
-    auto name = reader_->name_of_channel(message.elements[2].text);
+    auto name = reader_->name_of_channel(channel_of(message));
     return name && is_watched(*name) ? name : std::nullopt;
   }
 
@@ -155,12 +165,12 @@ class watching {
       }
       const auto message = co_await listener_->next(left);
       const auto name = message ? name_in(*message) : std::nullopt;
-      if (name) co_await look_at(*name);
+      if (name) co_await look_at(*name, is_of_shared_mutex(channel_of(*message)));
     }
   }
 
   /// After a message about this name.
-  asio::awaitable<void> look_at(std::string name) {
+  asio::awaitable<void> look_at(std::string name, bool of_shared) {
     auto key = co_await reader_->read(name);
     const auto is_known = [](const hold_facts& hold) { return hold.process.has_value(); };
     if (key.lock && !std::all_of(key.lock->holds.begin(), key.lock->holds.end(), is_known)) {
@@ -169,8 +179,8 @@ class watching {
     }
     auto before = known_.extract(name);
     const auto* lock = before ? &before.mapped() : nullptr;
-    if (key.lock && key.lock->has_several()) {
-      report_ends("released", lock, &*key.lock);
+    if (of_shared || (key.lock && key.lock->has_several())) {
+      report_ends("released", lock, key.lock ? &*key.lock : nullptr);
     } else {  // the hold before the message has ended, even if its holder has the lock again
       lock ? report_ends("released", lock, nullptr) : report("released", nullptr, nullptr, name);
       lock = nullptr;
@@ -195,11 +205,11 @@ class watching {
     if (now && waiters(before) != waiters(now)) report("waiters", now, nullptr, now->name);
   }
 
-  /// The holds of `from` that `in` does not have. Some permits or read holds may not be shown: then one that is missing
-  /// may be one of them.
+  /// The holds of `from` that `in` does not have. A downgrade keeps the holder and ends the hold. Some permits or read
+  /// holds may not be shown: then one that is missing may be one of them.
   static std::vector<hold_facts> gone(const lock_facts* from, const lock_facts* in) {
     if (!from) return {};
-    if (!in) return from->holds;
+    if (!in || in->is_read != from->is_read) return from->holds;
     std::vector<hold_facts> missing;
     if (from->hidden() > 0 || in->hidden() > 0) return missing;
     for (const auto& hold : from->holds) {

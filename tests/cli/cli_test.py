@@ -627,20 +627,76 @@ def watch(place):
     check(line["event"] == "held" and line["holder"] == line["permits"]["held"][0]["holder"], line)
     place.finish("free", "pool")
     place.server.do("DEL", "pool")
-    job = place.start("watch", "{p}rices", "--every", "30")
-    wait_until(lambda: b"cmd=psubscribe" in place.server.do("CLIENT", "LIST"), "it listens")
     reader = place.hold("{p}rices", "--shared")
+    job = place.start("watch", "{p}rices", "--every", "30").wait_for("held")
     writer = place.start("hold", "{p}rices", "--exclusive")
     wait_until(lambda: place.server.do("ZCARD", "holdfast_queue:{p}rices") == 1, "the writer waits")
     reader.signal(signal.SIGTERM)  # the writer is told by name
     job.wait_for("released")
-    writer.wait_for("held").signal(signal.SIGTERM)
+    writer.wait_for("held")
+    place.server.do("PUBLISH", "redisson_rwlock:{p}rices", "1")
+    job.wait_for("acquired")
+    writer.signal(signal.SIGTERM)
     job.wait_for("released", 2)
     job.signal(signal.SIGTERM)
     job.finish()
     place.server.lock("one")
     for line in place.lines("watch", "one", "--for", "0.1", "--every", "0.02"):
         check(line["event"] == "held" and line["name"] == "one", line)
+
+
+@case
+def watch_of_readers_and_writers(place):
+    """A message about a shared_mutex asks its clients to look. It ends no hold that is still there."""
+    def look():
+        place.server.do("PUBLISH", "redisson_rwlock:{prices}", "1")
+
+    def waits(job, side, number):
+        wait_until(lambda: place.server.do("ZCARD", f"holdfast_{side}:{{prices}}") == number, f"{number} in {side}")
+        return job
+
+    def holder(job):
+        return re.search(r"id (\S+)", job.wait_for("held").output)[1]
+
+    def release(job):
+        job.signal(signal.SIGTERM)
+        job.finish()
+
+    first = place.hold("prices", "--exclusive")
+    job = place.start("watch", "prices", "--every", "30").wait_for("held")
+    second = waits(place.start("hold", "prices", "--exclusive"), "queue", 1)
+    third = waits(place.start("run", "prices", "--exclusive", "--", "true"), "queue", 2)
+    release(first)  # two messages: the second writer is called by name, and the third one learns of it
+    job.wait_for("released")
+    expected = [("held", holder(first)), ("released", holder(first)), ("acquired", holder(second))]
+    look()
+    job.wait_for("acquired")
+    reader = waits(place.start("hold", "prices", "--shared"), "readers", 1)
+    release(third)  # a message for the reader, while the second one writes
+    waits(third, "queue", 0)
+    release(second)
+    expected += [("released", holder(second)), ("acquired", holder(reader))]
+    look()
+    job.wait_for("acquired", 2)
+    release(reader)
+    job.wait_for("released", 3)
+    look()  # it is free, and nothing is known
+    place.server.do("PUBLISH", "redisson_lock__channel:{prices}", "0")  # the same about a mutex
+    job.wait_for("released", 4)
+    expected += [("released", holder(reader)), ("released",)]
+    place.server.do("HSET", "prices", "mode", "write", f"{OWNER}:1:write", "1")
+    place.server.do("PEXPIRE", "prices", "600000")
+    look()
+    job.wait_for("acquired", 3)
+    downgrade = (place.root / "src/protocol/shared/downgrade.lua").read_text(encoding="utf-8")
+    place.server.do("EVAL", downgrade, 4, "prices", f"{{prices}}:{OWNER}:1:rwlock_timeout:1", "holdfast_readers:{prices}",
+                    "holdfast_turn:{prices}", 600000, f"{OWNER}:1", "publish", "redisson_rwlock:{prices}", 200)
+    job.wait_for("acquired", 4)
+    expected += [(event, f"{OWNER}:1") for event in ("acquired", "released", "acquired")]
+    job.signal(signal.SIGTERM)
+    job.finish()
+    found = [tuple(line.split()[:3:2]) for line in job.output.splitlines() if not line.startswith("waiters")]
+    check(found == expected, f"{job.output}\ninstead of\n{expected}")
 
 
 @case
