@@ -202,7 +202,7 @@ void interface::add_views() {
       "and of a lease with a TTL of its own. TTL none: it never ends; lock() of such a lock throws corrupt_lock. "
       "The process is that of the client, of holdfast itself under holdfast run; - if it is not known. Of a semaphore "
       "the first 100 permits to end are shown, with the first half of their client's id: a permit of a dead client "
-      "comes back when its TTL ends. Of a shared_mutex the first 100 read holds to end are shown. Readers of one "
+      "comes back when its TTL ends. Of a shared_mutex the read holds are shown, or 100 of them. Readers of one "
       "client that began within 5 ms share a hold.");
 }
 

@@ -102,7 +102,8 @@ std::string paragraph_of(const lock_facts& lock) {
           lock.permits ? "permit   " : "reader   ",
           shown(hold.holder) + ", ttl " + duration_text(hold.ttl) + ", process " + process_text(hold.process));
     if (const auto more = lock.hidden(); more > 0)
-      lines.emplace_back("         ", "and " + std::to_string(more) + " more, which end later");
+      lines.emplace_back("         ",
+                         "and " + std::to_string(more) + (lock.permits ? " more, which end later" : " more"));
   } else {
     lines.insert(lines.end(), {{"holder   ", shown(lock.first().holder) + (lock.is_written() ? ", writes" : "")},
                                {"process  ", process_text(lock.first().process)},

@@ -75,6 +75,8 @@ std::optional<lock_facts> shared_lock_of(const redis::reply& mode, const redis::
     if (!is_owner_field(owner) || !count || *count < 1 || (of_writer && !writes)) return std::nullopt;
     if (of_writer != writes) continue;  // a writer of Redisson that reads as well
     if (writes) lock.count = *count;
+    const auto is_same = [&](const hold_facts& hold) { return hold.holder == owner; };
+    if (std::ranges::any_of(lock.holds, is_same)) continue;  // HSCAN may repeat a field
     if (lock.holds.size() < most_holds) lock.holds.push_back({std::string(owner)});
   }
   if (lock.holds.empty()) return std::nullopt;

@@ -33,7 +33,7 @@ struct permit_facts {
 struct lock_facts {
   std::string name;  // without key_prefix
   std::string_view kind;
-  std::vector<hold_facts> holds;          // of a lock one; of several at most most_holds, the first to end first
+  std::vector<hold_facts> holds;          // of a lock one; of several at most most_holds, sorted by their ends
   long long count = 1;                    // how often a lock is held; permits that are out; read holds
   std::optional<std::uint64_t> token{};   // the newest of any holder
   std::optional<long long> waiters{};     // clients that wait; empty: the server does not tell
@@ -51,7 +51,8 @@ struct lock_facts {
   /// The number of holds that are not shown.
   long long hidden() const noexcept { return has_several() ? count - static_cast<long long>(holds.size()) : 0; }
 };
-/// The permits of one semaphore, or the read holds of one shared mutex, that are read and shown.
+/// The permits of one semaphore, or the read holds of one shared mutex, that are read and shown. The first permits to
+/// end are shown. Redis has no order for read holds, so any of them are shown.
 inline constexpr std::size_t most_holds = 100;
 
 /// The stems of the channels for releases.
