@@ -166,6 +166,22 @@ TEST_CASE_METHOD(downgrading,
   CHECK(nested.value()->of == read.value()->of);
 }
 
+TEST_CASE_METHOD(downgrading, "a nested call that comes during a downgrade goes before a writer of the same client") {
+  const owner task;
+  const auto write = written(task);
+  const auto writer = writes();
+  const auto read = downgrade(write);
+  const auto again = writes(task), nested = reads(task);
+  done();
+  REQUIRE(read.granted());
+  CHECK(again.failed_with(errc::already_held));
+  REQUIRE(sent("shared_renew") == 1);
+  answers(replies::integers({1}));
+  REQUIRE(nested.granted());
+  CHECK(nested.value()->of == read.value()->of);
+  CHECK(writer.waits());
+}
+
 TEST_CASE_METHOD(downgrading, "a nested call before a downgrade is answered first, and the hold then has two leases") {
   const owner task;
   const auto write = written(task);
