@@ -263,14 +263,13 @@ std::shared_ptr<lease_record> name::downgraded(lease_record& write, const shared
                                before.bound(), {}, before.passes + 1, now, parts, *this));
   auto lease = begin(next, [&] { return next->grant(write.owner, write.asked, answer.sent, now, answer.yes); });
   lease->note_caller(write.bound, write.coroutine);
-  each_step step;
-  step([&] { before.report(event_kind::released); });
-  step([&] { next->report(event_kind::acquired); });
+  // The read hold stands from here on, so nothing is thrown.
+  if_memory([&] { before.report(event_kind::released); });
+  if_memory([&] { next->report(event_kind::acquired); });
   hand_over_.lost(*before.on);
-  step([&] { before.replaced(write); });
+  if_memory([&] { before.replaced(write); });
   // Readers of this client have asked nobody while it was writing.
   wake();
-  step.rethrow();
   return lease;
 }
 

@@ -3,6 +3,7 @@
 // where nobody knows whether it has become one.
 #include <boost/asio/error.hpp>
 #include <deque>
+#include <new>
 #include <optional>
 #include <string>
 #include <utility>
@@ -328,6 +329,18 @@ TEST_CASE("a downgrade counts when enough replicas have it") {
     d.run();
     d.check_gives_both_back();
   }
+}
+
+TEST_CASE_METHOD(downgrading, "a downgrade is done although the end of the write lease finds no memory") {
+  const auto write = written();
+  locks->when_ended(write.value(), [](error_code) { throw std::bad_alloc(); });
+  const auto read = downgrade(write);
+  done();
+  REQUIRE(read.granted());
+  CHECK(state(write) == lease_state::released);
+  unlock(read);
+  frees_reader();
+  check_nothing_is_left();
 }
 
 // ---- the caller leaves, or the lease does
