@@ -45,6 +45,7 @@ namespace holdfast::detail {
 //   forced               no    yes   yes        old       old   set by forced(), never cleared
 //   shared               no    no    no         no        yes   set by denied(), and the loss follows in the same call
 //   half_done            no    no    no         no        yes   set by lose_downgraded(), and the loss follows as above
+//   downgrading          no    yes   yes        old       old   set by begin_downgrade(), cleared by no_downgrade()
 //   end_reason           none  none  none       not_held  any   set by end(), never changed afterwards
 //   end_detail_          none  none  none       none      any   as end_reason; none where there is no memory for it
 //
@@ -253,6 +254,7 @@ void hold::confirmed_by_count(time_point sent, milliseconds ttl, primary_set at)
 
 void hold::renew(std::shared_ptr<lease_record> lease, milliseconds ttl, time_point answer_by, done_handler done) {
   if (!live()) return done(end_cause());
+  if (downgrading()) return answer_after_downgrade(std::move(done));
   if (ttl == milliseconds::zero()) ttl = lease->asked.ttl;
   auto send = [this, self = self(), ttl](time_point end, topology::handler then) {
     // The field may belong to the next hold by now. A second copy would raise the TTL of that one.
@@ -261,13 +263,14 @@ void hold::renew(std::shared_ptr<lease_record> lease, milliseconds ttl, time_poi
                std::move(then));
   };
   auto answered = [this, self = self(), lease = std::move(lease), ttl,
-                   done = parts_.calls.until_closed(errc::closed, std::move(done))](const outcome& reply) {
+                   done = parts_.calls.until_closed(errc::closed, std::move(done))](const outcome& reply) mutable {
     const auto answer = keys()->of.renew.read(reply, 1);
     // The unlock came first. The answer still says something about the claim, which the next hold may have.
     if (state() == lease_state::released) {
       if (auto* const next = on->holder(); next && !answer.failed) next->heed(answer.value[0]);
       return done(failure{errc::not_held, {}});
     }
+    if (downgrading()) return answer_after_downgrade(std::move(done));
     // The answer may end the hold, or come after its end. The caller then gets the reason of the end.
     if (live() && !answer.failed) heed(answer.value[0]);
     if (!ended() && !answer.failed && !confirm(reply.sent, ttl, reply.yes)) lose(errc::lost);
@@ -283,6 +286,17 @@ void hold::renew(std::shared_ptr<lease_record> lease, milliseconds ttl, time_poi
   const auto left = std::max<nanoseconds>(answer_by - parts_.env.now(), nanoseconds(1));
   ask_twice(parts_.env, std::min(command_budget(parts_.env.settings, this->ttl()), left), std::move(send),
             std::move(heard));
+}
+
+// A downgrade ends the hold, unless its command has not run. Then the hold is confirmed at once, and the renewal counts
+// as unanswered.
+void hold::answer_after_downgrade(done_handler done) {
+  begin_change([this, self = self(), done = parts_.calls.until_closed(errc::closed, std::move(done))] {
+    each_step step;
+    step([&] { done(live() ? failure{errc::unreachable, {}} : end_cause()); });
+    step([&] { end_change(); });
+    step.rethrow();
+  });
 }
 
 // A renewal counts when enough replicas have it: the validity may not outlast a failover to one of them. Denials and
@@ -332,10 +346,12 @@ bool hold::unquestioned() const noexcept {
 
 void hold::begin_downgrade() {
   on->in_doubt = true;
+  packed_.downgrading = true;
   parts_.renewals.forget(*on);
 }
 
 void hold::no_downgrade() {
+  packed_.downgrading = false;
   if (ended() || leases_.empty()) return;
   parts_.renewals.guard_on(*on, parts_.env.now());
   parts_.renewals.confirm_soon(*on, nanoseconds::zero());

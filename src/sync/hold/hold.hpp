@@ -212,9 +212,11 @@ class hold final : public boost::intrusive_ref_counter<hold> {
               loss_cause cause = loss_cause::none) const;
 
   // A downgrade of the only lease, while its change runs (downgrade.hpp).
-  /// Its command is sent. The claim is in doubt until the answer, and is not renewed. Behind the command a renewal
-  /// would be denied.
+  /// Its command is sent. The claim is in doubt until the answer, and is not renewed. Behind the command a renewal or
+  /// a count would be denied.
   void begin_downgrade();
+  /// Its command may run or have run. An answer about the writer's field proves nothing.
+  bool downgrading() const noexcept { return packed_.downgrading && !ended(); }
   /// The command has not run, and never will. The hold goes on, and is confirmed at once.
   void no_downgrade();
   /// The command may have run. The hold is lost, and its field is released.
@@ -289,6 +291,7 @@ class hold final : public boost::intrusive_ref_counter<hold> {
     bool forced : 1 = false;
     bool shared : 1 = false;                          // the key has the fields of others as well
     bool half_done : 1 = false;                       // a downgrade may have run, and was not confirmed
+    bool downgrading : 1 = false;                     // the command of a downgrade is sent
     bool kept = false;                                // it refers to itself, from the last unlock on
     std::atomic<lease_state> end{lease_state::held};  // or lost, or released; the claim knows whether it is suspended
     errc end_reason{};
@@ -308,6 +311,7 @@ class hold final : public boost::intrusive_ref_counter<hold> {
   static owner_id owner_of(const lease_record& lease) noexcept;
   void tell_count() noexcept;
   bool confirm(time_point sent, milliseconds ttl, primary_set at);
+  void answer_after_downgrade(done_handler done);
   topology::handler when_replicated(topology::handler then);
   bool unquestioned() const noexcept;
   void end(lease_state as, errc reason, text detail) noexcept;

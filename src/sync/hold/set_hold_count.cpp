@@ -32,6 +32,8 @@ void on_answer(const engine_parts& parts, claim& claim, const sent_count& sent, 
   count.leases = counted ? sent.leases : 0;
   auto* const hold = keeper_of(claim);
   if (!hold || parts.closed()) return;
+  // The answer to the downgrade decides. If it has not run, the end of this change sends the count.
+  if (hold->downgrading()) return;
   if (reply.failed && reply.failed->code == errc::corrupt_lock) return hold->lose(errc::corrupt_lock);
   // An answer after the end of the validity comes too late, whatever it says.
   if (!reply.failed && (!reply.value || !hold->exclusive())) return hold->lose(errc::lost);

@@ -331,6 +331,64 @@ TEST_CASE("a downgrade counts when enough replicas have it") {
   }
 }
 
+TEST_CASE("a count or a renewal behind a downgrade loses nothing while replicas are asked") {
+  auto wanting = without_turns();
+  wanting.min_replicas = 1;
+  downgrading d(wanting);
+  const owner task;
+  const auto write = d.writes(task);
+  d.answers(replies::integers({1}));
+  d.server.replicas_have(1);
+  d.run();
+  REQUIRE(write.granted());
+  const auto granted_with = [&](const lock_call& read) {
+    CHECK(state(write) == lease_state::held);
+    CHECK(d.in_flight() == 0);
+    d.server.replicas_have(1);
+    d.run();
+    CHECK(read.granted());
+  };
+  SECTION("a count was under way when the downgrade began") {
+    const auto again = d.writes(task);
+    REQUIRE(again.granted());
+    d.unlock(again);
+    const auto read = d.downgrade(write);
+    d.answers(replies::integer(1));
+    CHECK(d.in_flight() == 1);
+    d.done();
+    granted_with(read);
+  }
+  SECTION("a renewal is asked for meanwhile") {
+    const auto read = d.downgrade(write);
+    const auto renewed = d.renew(write);
+    CHECK(d.in_flight() == 1);
+    d.done();
+    CHECK(renewed.waits());
+    granted_with(read);
+    CHECK(renewed.failed_with(errc::not_held));
+  }
+  SECTION("the second copy of a renewal is sent behind the downgrade") {
+    const auto renewed = d.renew(write);
+    const auto read = d.downgrade(write);
+    d.fails(errc::unconfirmed);
+    d.done();
+    d.answers(replies::integers({0}));
+    CHECK(renewed.waits());
+    granted_with(read);
+    CHECK(renewed.failed_with(errc::not_held));
+  }
+}
+
+TEST_CASE_METHOD(downgrading, "a renewal during a downgrade that Redis refuses has not raised the TTL") {
+  const auto write = written();
+  const auto read = downgrade(write);
+  const auto renewed = renew(write);
+  errs("NOPERM no script");
+  CHECK(read.failed_with(errc::no_permission));
+  CHECK(renewed.failed_with(errc::unreachable));
+  CHECK(state(write) == lease_state::held);
+}
+
 TEST_CASE_METHOD(downgrading, "a downgrade is done although the end of the write lease finds no memory") {
   const auto write = written();
   locks->when_ended(write.value(), [](error_code) { throw std::bad_alloc(); });
