@@ -77,6 +77,7 @@ class HOLDFAST_EXPORT shared_mutex {
 
   /// Turns the write lease `write` into a read lease. No other owner can write in between. Waiting readers are woken.
   /// From the call on, do not write. Do not move or destroy the lease until the caller resumes: then it is replaced.
+  /// Do not unlock it either: an unlock() during the command ends as a loss, and both sides are released.
   /// The read lease has a new id(), and the terms of `write`, begun anew. lost() of the write lease throws not_held. A
   /// with_lock() around the call does not see the read lease's loss: watch lost() of `write` instead.
   /// Throws:
