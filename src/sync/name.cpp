@@ -236,8 +236,8 @@ void name::move_to(hold& outer, std::shared_ptr<acquisition> caller) noexcept {
 void name::queue(std::shared_ptr<acquisition> caller) {
   // The caller comes back from a hold that has ended, and the client may have begun to close or drain meanwhile.
   const bool closed = host_.parts.closed();
-  // A downgrade has made the next hold of this owner already. In the line the caller could be behind a waiter that waits
-  // for this hold.
+  // A downgrade has made the next hold of this owner already. In the line the caller could be behind a waiter for this
+  // hold.
   if (auto* const mine = outer_of(caller->request.owner); mine && !mine->ended() && !closed)
     return move_to(*mine, std::move(caller));
   if (!closed && !host_.refuses(caller->request.owner)) {
