@@ -19,7 +19,7 @@ struct queue : engine_fixture {
     answers(replies::integers({0, ttl.count(), rank}));
   }
   void keeps_reader_out() { answers(replies::integers({0, 30'000})); }
-  /// (word, channel, owner, leave, again, ..., reserve) of a write hold and (word, channel, owner, reserve[, leave]) of a
+  /// (word, channel, owner, leave, again, ..., reserve) of a write hold, (word, channel, owner, reserve[, leave]) of a
   /// read hold, as "leave=1 again=0 reserve=20"
   std::string wishes() const {
     const auto words = server.last().arguments();
