@@ -4,7 +4,8 @@
 
 namespace holdfast::sim {
 
-/// The promise that a suspended hold is confirmed, within a journey, once its client is undisturbed.
+/// The promise that a suspended hold is confirmed, within a journey, once its client is undisturbed. While a slot moves,
+/// nobody confirms a reader's.
 class suspension_judge {
  public:
   explicit suspension_judge(evidence& known) : known_(known) {}
