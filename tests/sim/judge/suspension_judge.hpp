@@ -4,8 +4,8 @@
 
 namespace holdfast::sim {
 
-/// The promise that a suspended hold is confirmed, within a journey, once its client is undisturbed. While a slot moves,
-/// nobody confirms a reader's.
+/// The promise that a suspended hold is confirmed, within a journey, once its client is undisturbed. A reader's is not
+/// confirmed while its slot moves.
 class suspension_judge {
  public:
   explicit suspension_judge(evidence& known) : known_(known) {}
