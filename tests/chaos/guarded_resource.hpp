@@ -25,7 +25,7 @@ class guarded_resource {
   verdict write_register(const std::string& lock, std::uint64_t token);
   /// A reader leaves the counter as it is.
   void count_read(const std::string& lock);
-  /// What all counters have counted, and how often readers have looked at one.
+  /// The sum of all counters, and of the looks of readers at one.
   long long counted();
 
  private:

@@ -315,7 +315,7 @@ void in_worlds(const std::vector<lock_kind>& kinds, Test test) {
     test(k, w);
   }
 }
-/// Those that every function of the library takes: any_of takes neither permits nor sides of a shared mutex.
+/// The kinds that every function of the library takes. any_of takes neither permits nor sides of a shared mutex.
 inline std::vector<lock_kind> kinds_of_locks() {
   auto all = every_kind();
   std::erase_if(all, [](const lock_kind& k) { return k.is_permit() || k.is_side(); });
@@ -326,14 +326,14 @@ template <class Test>
 void of_all(Test test) {
   in_worlds(every_kind(), test);
 }
-/// Those that one owner holds at a time.
+/// The kinds whose locks have one holder at a time.
 template <class Test>
 void of_all_that_exclude(Test test) {
   auto kinds = every_kind();
   std::erase_if(kinds, [](const lock_kind& k) { return k.shares; });
   in_worlds(kinds, test);
 }
-/// Those that have an owner: a permit has none.
+/// The kinds whose holders are owners. A permit has none.
 template <class Test>
 void of_all_with_an_owner(Test test) {
   auto kinds = every_kind();

@@ -728,7 +728,7 @@ TEST_CASE("a shared mutex tells a writer by name, its readers by the channel, an
     CHECK(after(reads, read_release(word, my1, "0")) == lines_of("channel ", "0"));
     CHECK(after(with(reads, writer_waits), read_release(word, my1, "0")) == lines_of("wake ", "w"));
     CHECK(after(with(reads, dead_waits), read_release(word, my1, "0")) == lines_of("channel ", "1"));
-    // Clients behind the called one hear of it.
+    // The clients behind the called one hear of the call.
     const arguments behind{"ZADD", queue, "6", other};
     auto both = lines_of("wake ", "w");
     for (const auto& line : lines_of("channel ", "2")) both.push_back(line);

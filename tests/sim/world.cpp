@@ -324,8 +324,9 @@ class world {
       const auto& key = a.at(3 + i);
       if (!replaced(machine, key)) continue;
       // Of several in one renewal each has its own answer.
-      const bool its = has_it || (name.ends_with("renew") && r.elements.at(i * r.elements.size() / keys).integer == 1);
-      for (std::size_t arg = 3 + keys; arg < a.size(); ++arg) judge_.answered_by_another(machine, key, a[arg], its);
+      const bool is_held =
+          has_it || (name.ends_with("renew") && r.elements.at(i * r.elements.size() / keys).integer == 1);
+      for (std::size_t arg = 3 + keys; arg < a.size(); ++arg) judge_.answered_by_another(machine, key, a[arg], is_held);
     }
   }
 

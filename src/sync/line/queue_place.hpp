@@ -19,11 +19,11 @@ namespace holdfast::detail {
 /// exclusion. So a place that may exist counts as one that does: the next attempt tells.
 ///
 /// Decision: a writer that is called asks at once, and so does the next writer after the last reader. After a write the
-/// readers come first. A writer then waits until the time is over that is reserved for them, and half of it again at
-/// most. Then it looks whether they have come.
+/// readers come first. A writer then waits for one and a half to two times the time that is reserved for them. Then it
+/// looks whether they have come.
 ///
-/// Decision: the clients behind a called one hear of the call, for it may be dead or paused. The next writer, and each
-/// reader, asks when the time that is reserved for the called one is over, and half of it again at most.
+/// Decision: the clients behind a called one hear of the call, because the called one may be dead or paused. The next
+/// writer, and each reader, asks after one and a half to two times the time that is reserved for the called one.
 ///
 /// Decision: a called client has ten round trips to come, at least 20 ms. A slow link must not lose the turn. More than
 /// 200 ms would keep the lock free for too long where the called client has died.

@@ -53,7 +53,7 @@ class shared_judge {
     bool reads_before = false;  // there were readers when it came
     bool barred = false;        // by a writer of its own client
   };
-  /// What an owner does while it has a lease. Readers of several owners may share a hold.
+  /// The time in which one owner has a lease. Readers of several owners may share a hold.
   struct section {
     detail::hold_ptr hold;  // so that its address is no other hold's
     owner_id owner;
