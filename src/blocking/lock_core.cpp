@@ -183,7 +183,7 @@ std::stop_token lock_core::stop_token(const owner& thread) {
   return source.get_token();
 }
 
-void lock_core::end() noexcept {
+std::vector<thread_hold> lock_core::close() noexcept {
   auto left = holds_.abandon();
   stop_to_request stops;
   for (auto& hold : left.holds) stops.splice(stops.end(), hold.loss);
@@ -195,6 +195,7 @@ void lock_core::end() noexcept {
       // No memory: the waiter gets closed when its lock() is granted.
     }
   }
+  return std::move(left.holds);
 }
 
 void lock_core::thread_ends(const owner& thread) noexcept {

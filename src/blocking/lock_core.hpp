@@ -75,7 +75,10 @@ class lock_core final : public thread_end_listener, public std::enable_shared_fr
 
   /// The lock object ends: its holds are released in the background, their stops are requested, and every waiter,
   /// present or future, gets closed.
-  void end() noexcept;
+  void end() noexcept { (void)close(); }
+  /// end(), without the release of the holds: the result releases them when it is destroyed. Two sides of one lock need
+  /// it, since a hold of one may keep a waiter of the other out.
+  [[nodiscard]] std::vector<thread_hold> close() noexcept;
   /// Releases the holds of the thread in the background.
   void thread_ends(const owner& thread) noexcept override;
 

@@ -155,6 +155,23 @@ TEST_CASE_METHOD(readers_world, "a read hold ends with its thread, and with its 
   check_free();
 }
 
+// A release of one side lets in a waiter of the other, unless that has been closed before.
+TEST_CASE_METHOD(readers_world, "the end of a shared_mutex closes the waiters of both sides before it releases a hold") {
+  blocking::client redis(settings());
+  for (int round = 0; round < 40; ++round) {
+    std::optional<blocking::shared_mutex> s(redis.shared_mutex("s"));
+    const bool reads = round % 2 == 0;
+    reads ? s->lock_shared() : s->lock();
+    waiting_threads waiters(reads ? static_cast<blocking::mutex&>(*s) : s->reader(), 3);
+    if (round % 4 < 2)
+      s.reset();
+    else
+      *s = redis.shared_mutex("other");
+    CHECK(waiters.closed_of_all() == 3);
+    check_free();
+  }
+}
+
 TEST_CASE_METHOD(readers_world, "a shared_mutex that was moved from is closed, and the other has both its sides") {
   blocking::client redis(settings());
   auto s = redis.shared_mutex("s");

@@ -28,6 +28,11 @@ namespace holdfast::blocking {
 /// Otherwise both sides are as lockable. There is no downgrade: a read nested in a write keeps others out.
 class HOLDFAST_EXPORT shared_mutex : public mutex {
  public:
+  shared_mutex(shared_mutex&&) noexcept = default;
+  shared_mutex& operator=(shared_mutex&&) noexcept;
+  /// As lockable. The threads that wait on either side get closed before the holds of either are released.
+  ~shared_mutex();
+
   /// Waits until nobody else writes. A newcomer also lets a waiting writer go first. Throws as
   /// holdfast::shared_mutex::lock_shared(), and as lock(); never already_held.
   void lock_shared() { reader_.lock(); }
@@ -64,6 +69,7 @@ class HOLDFAST_EXPORT shared_mutex : public mutex {
  private:
   friend detail::access;
   shared_mutex(mutex writer, mutex reader, holdfast::shared_mutex);
+  void end() noexcept;
 
   mutex reader_;
   holdfast::shared_mutex of_;
