@@ -20,7 +20,7 @@ namespace holdfast::test {
 
 /// Waits until what another thread or a server does is to be seen. Fails the test after `limit`.
 template <class Condition>
-void see(Condition condition, std::chrono::milliseconds limit = 20s) {
+void see(Condition condition, std::chrono::milliseconds limit = 60s) {
   const auto end = std::chrono::steady_clock::now() + limit;
   while (!condition()) {
     if (std::chrono::steady_clock::now() >= end) throw std::runtime_error("the condition was not met in time");

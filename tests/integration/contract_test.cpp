@@ -543,7 +543,10 @@ TEST_CASE("kinds that do not store the same do each other no harm on one name") 
         CHECK(w.code_of(other(redis).lock()) == errc::corrupt_lock);
         CHECK(w.code_of(other(redis).force_unlock()) == errc::corrupt_lock);
       }
-      CHECK(w.eye("DUMP", "m").to_string() == before);
+      if (same && one.shares)  // the grant to the other is released in the background
+        w.until([&] { return w.eye("DUMP", "m").to_string() == before; });
+      else
+        CHECK(w.eye("DUMP", "m").to_string() == before);
       CHECK(held.held());
       w.run(held.renew());
       w.run(held.unlock());

@@ -113,12 +113,12 @@ TEST_CASE("a red_lock is renewed again and again while a minority of its primari
   for (const auto& way : {dead, hung, cut_off})
     for (const auto nested : both) {
       INFO(way.name);
-      held_by_all w(1500ms, nested);
+      held_by_all w(3s, nested);
       auto& held = w.held;
       for (const auto n : last(2)) way.begin(w, n);
       for (int renewals = 0; renewals < 2; ++renewals) {
-        w.until([&] { return held.valid_for() < 1100ms; });
-        w.until([&] { return held.valid_for() > 1150ms; });
+        w.until([&] { return held.valid_for() < 2200ms; });
+        w.until([&] { return held.valid_for() > 2300ms; });
       }
       CHECK(w.heard->count(kind::lost) == 0);
       w.run(held.unlock());

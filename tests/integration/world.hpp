@@ -92,7 +92,7 @@ struct client_side {
   }
   /// Runs the context until `condition` holds. Fails the test after `limit`.
   template <class Condition>
-  void until(Condition condition, std::chrono::milliseconds limit = 10s) {
+  void until(Condition condition, std::chrono::milliseconds limit = 60s) {
     const auto end = std::chrono::steady_clock::now() + limit;
     if (io.stopped()) io.restart();
     while (!condition()) {
