@@ -38,7 +38,7 @@ enum class standing : std::uint8_t {
   front,  // it was asked to write, and waits before the others
 };
 
-/// The end of a field of a shared mutex.
+/// The end of a field of a shared mutex. `leave` and `again` exclude each other.
 struct departure {
   bool leave = false;        // no caller of this client waits to read, or to write, any more
   bool again = false;        // of a write hold: another caller of this client waits to write

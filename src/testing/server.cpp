@@ -190,8 +190,6 @@ bool give_side_back(sim::node& program, std::string_view key) {
   if (reads) words.push_back(deadline_key(key, rival));
   for (const auto* stem : {"holdfast_queue", "holdfast_readers", "holdfast_turn"}) words.push_back(beside(stem));
   words.insert(words.end(), {"publish", detail::channel_of(detail::lock_keys(detail::shared_writer, key)), field});
-  // That client waits for nothing.
-  if (!reads) words.insert(words.end(), {"0", "0", beside("holdfast_waiters"), beside("holdfast_wake") + ':'});
   words.emplace_back("20");
   const auto reply = program.execute(words);
   HOLDFAST_ASSERT(reply.type != redis::reply::kind::error);

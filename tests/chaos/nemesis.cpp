@@ -96,7 +96,7 @@ test::value release_side(test::raw_client& server, const std::string& lock, cons
   const auto queue = beside("holdfast_queue"), readers = beside("holdfast_readers"), turn = beside("holdfast_turn");
   if (field.ends_with(":write"))
     return server("EVAL", detail::lua::write_release.body, 4, lock, queue, readers, turn, "publish", channel_of(lock),
-                  field, 0, 0, beside("holdfast_waiters"), beside("holdfast_wake") + ":", 20);
+                  field, 20);
   const auto deadline = "{" + lock + "}:" + field + ":rwlock_timeout:1";
   return server("EVAL", detail::lua::read_release.body, 5, lock, deadline, queue, readers, turn, "publish",
                 channel_of(lock), field, 20);

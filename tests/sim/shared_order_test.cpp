@@ -98,7 +98,7 @@ void on_both(void (*check)(const scene&)) {
 arguments wants_to_read(const std::string& owner) { return read_acquire(owner, "1"); }
 arguments wants_to_write(const std::string& owner) { return write_acquire(owner, "1"); }
 arguments reads_no_more(const std::string& owner) { return read_release("publish", owner, "0"); }
-arguments writes_no_more(const std::string& owner) { return write_release("publish", owner, "0", "0"); }
+arguments writes_no_more(const std::string& owner) { return write_release("publish", owner, "0"); }
 
 void check_wire(const scene& on) {
   on.has_only({});
@@ -192,7 +192,7 @@ void check_woken_writer_that_comes_late(const scene& on) {
   CHECK(on.does(write_acquire(waiter1, "2")) == "[0, ttl, 0]");
   CHECK(on.members(queue) == "[waiter, other]");
   CHECK(on.does(wants_to_write(waiter1)) == "[0, ttl, 0]");  // a place is kept
-  CHECK(on.does(write_release("publish", my1, "0", "1")) == "[2, 0, 1]");
+  CHECK(on.does(write_release("publish", my1, "2")) == "[2, 0, 1]");
   CHECK(on.turn_now() == "waiter");
   CHECK(on.members(queue) == "[other, me]");
 }
@@ -227,7 +227,7 @@ void check_dead_clients(const scene& on) {
 
 void check_places_that_end(const scene& on) {
   on.listen(wake + waiter);
-  const auto leaves_writers = [](const std::string& owner) { return write_release("publish", owner, "1", "0"); };
+  const auto leaves_writers = [](const std::string& owner) { return write_release("publish", owner, "1"); };
   const auto leaves_readers = [](const std::string& owner) { return read_release("publish", owner, "1"); };
   // The turn of a client that leaves is the next one's.
   on.has_only({{"SET", turn, me, "PX", long_ms}, {"ZADD", queue, "5", waiter}});
@@ -540,7 +540,7 @@ class random_walk {
     actor.holds.erase(owner);
     const auto [first, second] =
         twice(side == 'r' ? read_release("publish", owner, actor.waits.contains('r') ? "0" : "1", soon_over)
-                          : write_release("publish", owner, "0", actor.waits.contains('w') ? "1" : "0", soon_over));
+                          : write_release("publish", owner, actor.waits.contains('w') ? "2" : "0", soon_over));
     REQUIRE(first.is_nil() == !live);
     if (second) REQUIRE(second->is_nil());
   }
@@ -551,7 +551,7 @@ class random_walk {
     actor.waits.erase(side);
     const auto never_held = actor.id + ":" + std::to_string(++actor.number);
     REQUIRE(twice(side == 'r' ? read_release("publish", never_held, "1", soon_over)
-                              : write_release("publish", never_held, "1", "0", soon_over))
+                              : write_release("publish", never_held, "1", soon_over))
                 .first.is_nil());
   }
 
@@ -734,28 +734,28 @@ TEST_CASE("a shared mutex tells a writer by name, its readers by the channel, an
     for (const auto& line : lines_of("channel ", "2")) both.push_back(line);
     CHECK(after(with(with(reads, writer_waits), behind), read_release(word, my1, "0")) == both);
     CHECK(after(with(with(reads, writer_waits), reader_waits), read_release(word, my1, "0")) == both);
-    CHECK(after(with(with(writes, writer_waits), behind), write_release(word, my1, "0", "0")) == both);
-    CHECK(after(writes, write_release(word, my1, "0", "0")) == lines_of("channel ", "1"));
-    CHECK(after(writes, write_release(word, my1, "0", "1")) == lines_of("channel ", "1"));
-    CHECK(after(with(writes, writer_waits), write_release(word, my1, "0", "0")) == lines_of("wake ", "w"));
-    CHECK(after(with(writes, reader_waits), write_release(word, my1, "0", "0")) == lines_of("channel ", "1"));
-    CHECK(after(with(with(writes, writer_waits), reader_waits), write_release(word, my1, "0", "0")) ==
+    CHECK(after(with(with(writes, writer_waits), behind), write_release(word, my1, "0")) == both);
+    CHECK(after(writes, write_release(word, my1, "0")) == lines_of("channel ", "1"));
+    CHECK(after(writes, write_release(word, my1, "2")) == lines_of("channel ", "1"));
+    CHECK(after(with(writes, writer_waits), write_release(word, my1, "0")) == lines_of("wake ", "w"));
+    CHECK(after(with(writes, reader_waits), write_release(word, my1, "0")) == lines_of("channel ", "1"));
+    CHECK(after(with(with(writes, writer_waits), reader_waits), write_release(word, my1, "0")) ==
           lines_of("channel ", "1"));
     CHECK(after(writes, downgrade(word, my1)) == lines_of("channel ", "1"));
     CHECK(after(reads, eval(lua::shared_force, {lock}, {word, channel})) == lines_of("channel ", "1"));
     // The door that a client kept closed opens.
     const std::vector<arguments> behind_a_door{
         {"HSET", lock, "mode", "read", other1, "1"}, {"ZADD", queue, "5", me}, reader_waits};
-    CHECK(after(behind_a_door, write_release(word, my1, "1", "0")) == lines_of("channel ", "1"));
-    CHECK(after(with(behind_a_door, writer_waits), write_release(word, my1, "1", "0")).empty());
+    CHECK(after(behind_a_door, write_release(word, my1, "1")) == lines_of("channel ", "1"));
+    CHECK(after(with(behind_a_door, writer_waits), write_release(word, my1, "1")).empty());
     CHECK(after(with(reads, {"HSET", lock, other1, "1"}), read_release(word, my1, "0")).empty());
     CHECK(after({}, read_release(word, my1, "0")).empty());
-    CHECK(after({}, write_release(word, my1, "0", "0")).empty());
+    CHECK(after({}, write_release(word, my1, "0")).empty());
   }
   // A peer waits.
   on.listen(channel);
   CHECK(after(with(reads, writer_waits), read_release("publish", my1, "0")) == lines{"wake w", "channel 0"});
-  CHECK(after(with(writes, writer_waits), write_release("publish", my1, "0", "0")) == lines{"wake w", "channel 1"});
+  CHECK(after(with(writes, writer_waits), write_release("publish", my1, "0")) == lines{"wake w", "channel 1"});
 }
 
 TEST_CASE("a client that listens by SSUBSCRIBE lives for scripts that publish so") {
@@ -804,7 +804,7 @@ TEST_CASE("a user who may not do a part of a shared mutex's script never leaves 
   const std::vector<arguments> calls{read_acquire(my1, "1"),
                                      write_acquire(my1, "1"),
                                      read_release("publish", my1, "1"),
-                                     write_release("publish", my1, "1", "1"),
+                                     write_release("publish", my1, "2"),
                                      downgrade("publish", my1),
                                      eval(lua::shared_renew, {lock, deadline(my1)}, {ms, my1}),
                                      eval(lua::shared_force, {lock}, {"publish", channel})};

@@ -45,17 +45,17 @@ inline arguments read_acquire(const std::string& owner, const std::string& stand
 inline arguments write_acquire(const std::string& owner, const std::string& stand,
                                const std::string& word = "publish") {
   return eval(detail::lua::write_acquire, {lock, queue, readers, turn},
-              {ms, owner + ":write", stand, "{m}", word, wake});
+              with_flag({ms, owner + ":write", word, "{m}"}, stand));
 }
 inline arguments read_release(const std::string& word, const std::string& owner, const std::string& leave,
                               const std::string& reserve = reserve_ms) {
   return eval(detail::lua::read_release, {lock, deadline(owner), queue, readers, turn},
               with_flag({word, channel, owner, reserve}, leave));
 }
-inline arguments write_release(const std::string& word, const std::string& owner, const std::string& leave,
-                               const std::string& again, const std::string& reserve = reserve_ms) {
+inline arguments write_release(const std::string& word, const std::string& owner, const std::string& place,
+                               const std::string& reserve = reserve_ms) {
   return eval(detail::lua::write_release, {lock, queue, readers, turn},
-              {word, channel, owner + ":write", leave, again, waiters_channel, wake, reserve});
+              with_flag({word, channel, owner + ":write", reserve}, place));
 }
 inline arguments downgrade(const std::string& word, const std::string& owner, const std::string& reserve = reserve_ms) {
   return eval(detail::lua::downgrade, {lock, deadline(owner), readers, turn}, {ms, owner, word, channel, reserve});

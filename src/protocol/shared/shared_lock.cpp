@@ -14,8 +14,8 @@
 // Decision: the side keys are keys of each script, although a release then gets TRYAGAIN while its slot moves. A key
 // that is no key of the script would be an error there.
 //
-// Decision: a script of readers gets few arguments, because each of them costs the server half as much as a command of
-// the script. It makes the names of the other channels itself, where it needs them.
+// Decision: a script gets few arguments, because each of them costs the server half as much as a command of the script.
+// It makes the names of the other channels itself, where it needs them.
 #include "protocol/shared/shared_lock.hpp"
 
 #include <array>
@@ -57,17 +57,7 @@ void add_channel(writer& to, const lock_keys& at) {
   to.add(text_of(at.word));
   to.add(channel_parts(at));
 }
-/// The begin of the names by which a waiting client is counted and told.
-void add_wake(writer& to, const lock_keys& at) {
-  const auto wake = beside(wake_stem, at.lock);
-  to.add(std::array{wake[0], wake[1], wake[2], wake[3], std::string_view(":")});
-}
-/// The names by which a writer's end counts and tells waiting clients.
-void add_waiters(writer& to, const lock_keys& at) {
-  to.add(beside(waiters_stem, at.lock));
-  add_wake(to, at);
-}
-void add_flag(writer& to, bool set) { to.add(std::int64_t{set}); }
+void add_number(writer& to, std::int64_t number) { to.add(number); }
 
 /// The keys of renewals, and their fields, by the side of each.
 void write_renewals(writer& to, std::span<const renewal> holds) {
@@ -225,7 +215,7 @@ call read_acquire(const lock_keys& keys, milliseconds ttl, const owner_field& fi
                                  to.add(operands.ttl.ttl);
                                  to.add(*operands.field);
                                  add_channel(to, at);
-                                 if (stands) add_flag(to, true);
+                                 if (stands) add_number(to, 1);
                                },
                                nullptr, call::effect::takes};
   return {form, {.at = &keys, .field = &field, .ttl = {ttl}, .place = place}};
@@ -235,17 +225,17 @@ call write_acquire(const lock_keys& keys, milliseconds ttl, const owner_field& f
   static constexpr recipe form{lua::write_acquire.evalsha, lua::write_acquire.body,
                                [](writer& to, const made_of& operands) {
                                  const auto& at = *operands.at;
-                                 to.begin(4, 6);
+                                 const bool stands = operands.place != standing::none;
+                                 to.begin(4, stands ? 5 : 4);
                                  to.add(at.lock);
                                  add_side_keys(to, at);
                                  to.add(operands.ttl.ttl);
                                  add_write_field(to, *operands.field);
-                                 to.add(static_cast<std::int64_t>(operands.place));
-                                 auto deadlines = below(at.lock, {});
-                                 deadlines[2].remove_suffix(1);  // the script adds the colon
-                                 to.add(deadlines);
                                  to.add(text_of(at.word));
-                                 add_wake(to, at);
+                                 auto tagged = below(at.lock, {});
+                                 tagged[2].remove_suffix(1);  // the script adds the colon
+                                 to.add(tagged);
+                                 if (stands) add_number(to, static_cast<std::int64_t>(operands.place));
                                },
                                nullptr, call::effect::takes};
   return {form, {.at = &keys, .field = &field, .ttl = {ttl}, .place = place}};
@@ -262,7 +252,7 @@ call read_release(const lock_keys& keys, const owner_field& field, const departu
                                  add_channel(to, at);
                                  to.add(*operands.field);
                                  to.add(operands.ttl.ttl);
-                                 if (operands.leave) add_flag(to, true);
+                                 if (operands.leave) add_number(to, 1);
                                },
                                nullptr, call::effect::writes};
   return {form, {.at = &keys, .field = &field, .ttl = {end.reserve}, .leave = end.leave}};
@@ -272,15 +262,14 @@ call write_release(const lock_keys& keys, const owner_field& field, const depart
   static constexpr recipe form{lua::write_release.evalsha, lua::write_release.body,
                                [](writer& to, const made_of& operands) {
                                  const auto& at = *operands.at;
-                                 to.begin(4, 8);
+                                 const bool has_place = operands.leave || operands.again;
+                                 to.begin(4, has_place ? 5 : 4);
                                  to.add(at.lock);
                                  add_side_keys(to, at);
                                  add_channel(to, at);
                                  add_write_field(to, *operands.field);
-                                 add_flag(to, operands.leave);
-                                 add_flag(to, operands.again);
-                                 add_waiters(to, at);
                                  to.add(operands.ttl.ttl);
+                                 if (has_place) add_number(to, operands.again ? 2 : 1);
                                },
                                nullptr, call::effect::writes};
   return {form, {.at = &keys, .field = &field, .ttl = {end.reserve}, .leave = end.leave, .again = end.again}};

@@ -19,17 +19,17 @@ struct queue : engine_fixture {
     answers(replies::integers({0, ttl.count(), rank}));
   }
   void keeps_reader_out() { answers(replies::integers({0, 30'000})); }
-  /// (word, channel, owner, leave, again, ..., reserve) of a write hold, (word, channel, owner, reserve[, leave]) of a
-  /// read hold, as "leave=1 again=0 reserve=20"
+  /// (word, channel, owner, reserve[, place]) of a write hold, (word, channel, owner, reserve[, leave]) of a read hold,
+  /// as "leave=1 again=0 reserve=20"
   std::string wishes() const {
     const auto words = server.last().arguments();
-    if (words.size() == 8) return "leave=" + words[3] + " again=" + words[4] + " reserve=" + words[7];
-    return "leave=" + (words.size() == 5 ? words[4] : "0") + " reserve=" + words.at(3);
+    const auto place = words.size() == 5 ? words[4] : none;
+    const std::string leave = place == "1" ? "1" : "0", again = place == "2" ? "1" : "0";
+    return "leave=" + leave + (script() == "write_release" ? " again=" + again : "") + " reserve=" + words.at(3);
   }
-  /// (ttl, owner, stand, ...) of a writer and (ttl, owner, word, channel[, stand]) of a reader
+  /// (ttl, owner, word, ...[, stand]) of both sides
   std::string place() const {
     const auto words = server.last().arguments();
-    if (script() == "write_acquire") return words.at(2);
     return words.size() == 5 ? words[4] : none;
   }
   std::string script() const { return last_sent().substr(0, last_sent().find('(')); }

@@ -33,7 +33,7 @@ words joined(words first, const words& more) {
   return first;
 }
 const words side_keys{"holdfast_queue:{a}", "holdfast_readers:{a}", "holdfast_turn:{a}"},
-    told{"publish", "redisson_rwlock:{a}"}, waiters{"holdfast_waiters:{a}", "holdfast_wake:{a}:"};
+    told{"publish", "redisson_rwlock:{a}"};
 const std::string deadline = "{a}:u:1:rwlock_timeout:1";
 
 // The deadline is a key, so "u" stands for the uuid inside it, too.
@@ -62,12 +62,12 @@ TEST_CASE("the acquires of a shared mutex carry the place that their client may 
   CHECK(shown(shared_reader.acquire.make(read_a, 30s, u1)) == read({}));
   CHECK(shown(shared_lock::read_acquire(read_a, 30s, u1, standing::last)) == read({"1"}));
   CHECK(shown(shared_lock::read_acquire(read_a, 30s, u1, standing::front)) == read({"1"}));
-  const auto write = [](const char* stand) {
-    return joined(joined({"4", "a"}, side_keys), {"30000", "u:1:write", stand, "{a}", "publish", "holdfast_wake:{a}:"});
+  const auto write = [](const words& stand) {
+    return joined(joined({"4", "a"}, side_keys), joined({"30000", "u:1:write", "publish", "{a}"}, stand));
   };
-  CHECK(shown(shared_writer.acquire.make(write_a, 30s, u1)) == write("0"));
-  CHECK(shown(shared_lock::write_acquire(write_a, 30s, u1, standing::last)) == write("1"));
-  CHECK(shown(shared_lock::write_acquire(write_a, 30s, u1, standing::front)) == write("2"));
+  CHECK(shown(shared_writer.acquire.make(write_a, 30s, u1)) == write({}));
+  CHECK(shown(shared_lock::write_acquire(write_a, 30s, u1, standing::last)) == write({"1"}));
+  CHECK(shown(shared_lock::write_acquire(write_a, 30s, u1, standing::front)) == write({"2"}));
   CHECK(by_digest(shared_reader.acquire.make(read_a, 30s, u1))[1] == detail::lua::read_acquire.sha1);
   CHECK(by_digest(shared_writer.acquire.make(write_a, 30s, u1))[1] == detail::lua::write_acquire.sha1);
 }
@@ -78,24 +78,24 @@ TEST_CASE("the releases of a shared mutex say whether their client leaves or wai
   };
   CHECK(shown(shared_reader.release.make(read_a, u1)) == read({"20"}));
   CHECK(shown(shared_lock::read_release(read_a, u1, {.leave = true, .reserve = 200ms})) == read({"200", "1"}));
-  const auto write = [](const char* leave, const char* again, const char* reserve) {
-    return joined(joined(joined({"4", "a"}, side_keys), joined(told, {"u:1:write", leave, again})),
-                  joined(waiters, {reserve}));
+  const auto write = [](const words& reserve_and_place) {
+    return joined(joined(joined({"4", "a"}, side_keys), joined(told, {"u:1:write"})), reserve_and_place);
   };
-  CHECK(shown(shared_writer.release.make(write_a, u1)) == write("0", "0", "20"));
-  CHECK(shown(shared_lock::write_release(write_a, u1, {.leave = true})) == write("1", "0", "20"));
-  CHECK(shown(shared_lock::write_release(write_a, u1, {.again = true, .reserve = 25ms})) == write("0", "1", "25"));
+  CHECK(shown(shared_writer.release.make(write_a, u1)) == write({"20"}));
+  CHECK(shown(shared_lock::write_release(write_a, u1, {.leave = true})) == write({"20", "1"}));
+  CHECK(shown(shared_lock::write_release(write_a, u1, {.again = true, .reserve = 25ms})) == write({"25", "2"}));
 }
 
 TEST_CASE("a name with a hash tag gets no braces in any key of a shared mutex") {
   CHECK(shown(shared_lock::read_release(read_tagged, u1, {})) ==
         words{"5", "p:{x}a", "p:{x}a:u:1:rwlock_timeout:1", "holdfast_queue:p:{x}a", "holdfast_readers:p:{x}a",
               "holdfast_turn:p:{x}a", "auto", "redisson_rwlock:p:{x}a", "u:1", "20"});
-  const auto writes = shown(shared_lock::write_release(write_tagged, u1, {}));
-  CHECK(words(writes.end() - 3, writes.end()) == words{"holdfast_waiters:p:{x}a", "holdfast_wake:p:{x}a:", "20"});
+  CHECK(shown(shared_lock::write_release(write_tagged, u1, {})) ==
+        words{"4", "p:{x}a", "holdfast_queue:p:{x}a", "holdfast_readers:p:{x}a", "holdfast_turn:p:{x}a", "auto",
+              "redisson_rwlock:p:{x}a", "u:1:write", "20"});
   CHECK(shown(shared_lock::write_acquire(write_tagged, 1s, u1, standing::none)) ==
         words{"4", "p:{x}a", "holdfast_queue:p:{x}a", "holdfast_readers:p:{x}a", "holdfast_turn:p:{x}a", "1000",
-              "u:1:write", "0", "p:{x}a", "auto", "holdfast_wake:p:{x}a:"});
+              "u:1:write", "auto", "p:{x}a"});
 }
 
 TEST_CASE("one renewal confirms holds of both sides") {
