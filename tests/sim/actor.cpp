@@ -93,6 +93,7 @@ void actor::act_at_random() {
     const auto which = w_.below(me_->leases.size());
     const auto lease = me_->leases[which];
     if (dice < 26) return lock(lease->of->keys(), true);
+    if (dice < 36 && &lease->of->keys()->of == &detail::shared_writer) return downgrade(which);
     if (dice < 68) return give_back(which);
     if (dice < 78) return renew(lease);
     if (dice < 84) return feed(lease);
@@ -117,8 +118,8 @@ lock_options actor::some_options() {
 }
 
 bool actor::has_lease_of(const detail::lock_keys& name) const {
-  return std::any_of(me_->leases.begin(), me_->leases.end(),
-                     [&](const auto& l) { return l->of->keys()->name == name.name; });
+  const auto is_of_name = [&](const auto& lease) { return lease->of->keys()->name == name.name; };
+  return std::ranges::any_of(me_->leases, is_of_name) || std::ranges::any_of(me_->downgraded, is_of_name);
 }
 
 void actor::lock(const detail::shared_keys& name, bool reenter) {
@@ -314,6 +315,42 @@ void actor::cancel() {
   begin("cancel");
   const auto keep = place_;
   keep->cancel();
+}
+
+// The write lease is nobody's until the answer. As `lease` it would be in the hands of the caller.
+void actor::downgrade(std::size_t which) {
+  const auto write = me_->leases[which];
+  me_->leases.erase(me_->leases.begin() + static_cast<std::ptrdiff_t>(which));
+  me_->downgraded.push_back(write);
+  const auto& of = *write->of->keys();
+  begin("downgrade", write->of->field().to_text());
+  const auto reader = std::make_shared<const detail::lock_keys>(detail::shared_reader, of.name,
+                                                                detail::naming{.prefix = {}, .word = of.word});
+  const auto call = w_.judge.begin(client_, "downgrade " + of.name);
+  w_.judge.begin_downgrade(write);
+  waiting_ = true;
+  const auto answered = std::make_shared<bool>(false);
+  auto place = client_.locks().downgrade(
+      write, reader, [self = shared_from_this(), call, write, answered](const detail::lock_answer& a) {
+        *answered = true;
+        self->on_downgrade_answer(call, write, a);
+      });
+  if (!*answered) place_ = std::move(place);
+}
+
+void actor::on_downgrade_answer(std::uint64_t call, const record_ptr& write, const detail::lock_answer& a) {
+  w_.judge.answered(call);
+  waiting_ = false;
+  place_.reset();
+  const auto outcome = outcome_of("downgrade", a.failed, "reads");
+  w_.met.hit(outcome);
+  note(outcome, text_of(a));
+  w_.judge.end_downgrade(write, a.value != nullptr);
+  std::erase(me_->downgraded, write);
+  if (!a.value) return me_->leases.push_back(write);
+  w_.judge.granted(client_, a.value, false);
+  me_->given_back.push_back(write);
+  me_->leases.push_back(a.value);
 }
 
 void actor::give_back(std::size_t which) {

@@ -53,6 +53,7 @@ struct person {
   const owner who;
   std::vector<record_ptr> leases;
   std::vector<record_ptr> given_back;  // some are given back again
+  std::vector<record_ptr> downgraded;  // write leases that are becoming read leases
   std::size_t waiting = 0;             // tasks that wait for a lock on its behalf
   std::size_t wants_all = 0;           // of them, those that wait for several, and may have re-entered some
 };
@@ -93,6 +94,8 @@ class actor : public std::enable_shared_from_this<actor> {
   void force_unlock(const detail::shared_keys& name);
   void set_permits(const detail::shared_keys& name);
   void ask(const detail::shared_keys& name);
+  void downgrade(std::size_t which);
+  void on_downgrade_answer(std::uint64_t call, const record_ptr& write, const detail::lock_answer& a);
   void give_back(std::size_t which);
   lock_options some_options();
   void note(std::string_view what, std::string_view about = {}) {

@@ -67,6 +67,7 @@ std::string_view name_of_script(std::string_view digest) {
       {lua::read_release.sha1, "read_release"},
       {lua::write_release.sha1, "write_release"},
       {lua::shared_renew.sha1, "shared_renew"},
+      {lua::downgrade.sha1, "downgrade"},
       {lua::shared_force.sha1, "shared_force"},
       {lua::shared_holder.sha1, "shared_holder"}};
   const auto found = std::find_if(std::begin(names), std::end(names), [&](const auto& n) { return n.first == digest; });
@@ -102,6 +103,7 @@ std::string outcome_of(std::string_view script, const reply& r) {
   if (script == "read_release" && r.type == reply::kind::array && r.elements.at(0).integer == 0) return "others read";
   if (script == "shared_holder")
     return r.type == reply::kind::array ? "held" : r.type == reply::kind::nil ? "free" : "no lock";
+  if (script == "downgrade") return r.type == reply::kind::integer && r.integer == 0 ? "not yours" : "reads";
   if (script == "permits_set") return "set";
   if (script == "permits_force") return r.elements.at(0).integer > 0 ? "broken" : "0";
   if (script.ends_with("release") && !script.ends_with("force_release"))
@@ -318,7 +320,8 @@ class world {
   // Who has been replaced and does not know it says what nobody else will know.
   void look_for_another(std::size_t machine, std::string_view name, const arguments& a, const reply& r) {
     const auto outcome = outcome_of(name, r);
-    const bool has_it = outcome == "acquired" || outcome == "confirmed" || (name == "set_hold_count" && outcome == "1");
+    const bool has_it = outcome == "acquired" || outcome == "confirmed" || outcome == "reads" ||
+                        (name == "set_hold_count" && outcome == "1");
     const auto keys = std::stoul(a.at(2));
     for (std::size_t i = 0; !r.is_error() && i < keys; ++i) {
       const auto& key = a.at(3 + i);

@@ -107,9 +107,18 @@ void judge::look_at(hold_record& each) {
     each.over = true;
     return;
   }
+  note_side(each);
   exclusion_.look_at(each);
   suspension_.look_at(each);
   if (!each.uncovered_since) counts_.look_at(each);
+}
+
+// A downgrade makes the hold a reader's at the node before its client knows. From then on it is no writer's.
+void judge::note_side(hold_record& each) const {
+  const auto& hold = *each.hold;
+  if (!hold.keys()->of.queue.downgrade.make) return;
+  const bool reads = hold.downgrading() && known_.stored.backed_until(hold.keys()->lock, each.field);
+  each.fields = reads ? std::vector{each.field} : fields_of(hold);
 }
 
 void judge::look_at_the_end() {

@@ -78,6 +78,10 @@ class judge {
     known_.holds.begin_release(lease);
     lease_ends_.released(lease);
   }
+  /// A write lease is to become a read lease.
+  void begin_downgrade(const record_ptr& write) { lease_ends_.begin_downgrade(write); }
+  /// The answer. `reads`: the caller has a lease of the read hold, and the write lease is over.
+  void end_downgrade(const record_ptr& write, bool reads) { lease_ends_.end_downgrade(write, reads); }
   void begin_renewal(const record_ptr& lease, detail::milliseconds ttl) { known_.holds.begin_renewal(lease, ttl); }
   /// The answer to the first unlock of a lease.
   void unlocked(const sim_client& client, const detail::lock_keys& name, error_code answer) {
@@ -160,6 +164,7 @@ class judge {
  private:
   void promoted(server& from, server& to);
   void look_at(hold_record&);
+  void note_side(hold_record&) const;
 
   evidence known_;
   exclusion_judge exclusion_{known_};

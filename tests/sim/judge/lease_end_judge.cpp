@@ -21,12 +21,31 @@ void lease_end_judge::ended(lease_watch& each, error_code reason) {
   // An unlock() that finds the lease lost releases it in the instant of the loss.
   if (lost && each.released && each.released_at != known_.now())
     known_.accuse(*each.client, "was told of the loss of a lease that it had released: " + each.name());
-  if (!lost && !each.released) known_.accuse(*each.client, "was told not_held of a lease that it has: " + each.name());
+  each.told_not_held |= !lost;
+  if (!lost && !each.released && !each.downgraded) accuse_of_not_held(each);
 }
 
 void lease_end_judge::released(const record_ptr& lease) {
   for (auto& each : leases_)
     if (each.lease == lease && !std::exchange(each.released, true)) each.released_at = known_.now();
+}
+
+void lease_end_judge::begin_downgrade(const record_ptr& write) {
+  for (auto& each : leases_)
+    if (each.lease == write) each.downgraded = true;
+}
+
+void lease_end_judge::end_downgrade(const record_ptr& write, bool reads) {
+  if (reads) released(write);
+  for (auto& each : leases_) {
+    if (each.lease != write) continue;
+    each.downgraded = false;
+    if (each.told_not_held && !each.released) accuse_of_not_held(each);
+  }
+}
+
+void lease_end_judge::accuse_of_not_held(const lease_watch& each) {
+  known_.accuse(*each.client, "was told not_held of a lease that it has: " + each.name());
 }
 
 void lease_end_judge::unlocked(const sim_client& client, const detail::lock_keys& name, error_code answer) {
