@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <cstdint>
 
 namespace holdfast {
 
@@ -11,6 +12,6 @@ namespace holdfast {
 /// | suspended | true            | not confirmed now (no answer, link down), yet exclusive; → held, lost, released    |
 /// | lost      | false for good  | validity over, key gone or taken, client closed                                    |
 /// | released  | false for good  | unlocked by its holder                                                             |
-enum class lease_state { empty, held, suspended, lost, released };
+enum class lease_state : std::uint8_t { empty, held, suspended, lost, released };
 
 }  // namespace holdfast

@@ -292,18 +292,23 @@ class hold final : public boost::intrusive_ref_counter<hold> {
     bool shared : 1 = false;                          // the key has the fields of others as well
     bool half_done : 1 = false;                       // a downgrade may have run, and was not confirmed
     bool downgrading : 1 = false;                     // the command of a downgrade is sent
-    bool kept = false;                                // it refers to itself, from the last unlock on
+    bool kept : 1 = false;                            // it refers to itself, from the last unlock on
     std::atomic<lease_state> end{lease_state::held};  // or lost, or released; the claim knows whether it is suspended
-    errc end_reason{};
+    errc end_reason : 8 = {};
   };
-  static_assert(sizeof(packed) == 16);
+  static_assert(sizeof(packed) == 8);
 
   hold_ptr self() noexcept { return hold_ptr(this); }
   void keep_itself() noexcept {
-    if (!std::exchange(packed_.kept, true)) intrusive_ptr_add_ref(this);
+    if (!packed_.kept) intrusive_ptr_add_ref(this);
+    packed_.kept = true;
   }
   /// Null if the hold did not keep itself.
-  hold_ptr no_more_kept() noexcept { return hold_ptr(std::exchange(packed_.kept, false) ? this : nullptr, false); }
+  hold_ptr no_more_kept() noexcept {
+    hold_ptr own(packed_.kept ? this : nullptr, false);
+    packed_.kept = false;
+    return own;
+  }
   std::shared_ptr<lease_record> make_lease(owner_id by, const terms& asked, time_point now);
   void remove(const lease_record& lease) noexcept;
   void tell_wishes() noexcept;
