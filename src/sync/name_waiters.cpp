@@ -26,7 +26,8 @@ bool is_copy(const lock_keys& keys, std::string_view payload) {
 queue_place::message news_in(std::string_view payload) {
   using message = queue_place::message;
   const char news = payload.empty() ? '0' : payload.back();
-  return news == '1' ? message::write_ended : news == '2' ? message::other_called : message::read_ended;
+  if (news >= '2' && news <= '9') return {message::other_called, static_cast<std::uint8_t>(news - '1')};
+  return news == '1' ? message::write_ended : message::read_ended;
 }
 
 /// Null: contention.

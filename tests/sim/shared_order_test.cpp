@@ -734,6 +734,13 @@ TEST_CASE("a shared mutex tells a writer by name, its readers by the channel, an
     for (const auto& line : lines_of("channel ", "2")) both.push_back(line);
     CHECK(after(with(with(reads, writer_waits), behind), read_release(word, my1, "0")) == both);
     CHECK(after(with(with(reads, writer_waits), reader_waits), read_release(word, my1, "0")) == both);
+    // Their rank is less by the dead clients, too.
+    const arguments dead_before{"ZADD", queue, "4", dead};
+    auto two_left = lines_of("wake ", "w");
+    for (const auto& line : lines_of("channel ", "3")) two_left.push_back(line);
+    CHECK(after(with(with(with(reads, dead_before), writer_waits), behind), read_release(word, my1, "0")) == two_left);
+    CHECK(after(with(with(with(writes, dead_before), writer_waits), behind), write_release(word, my1, "0")) ==
+          two_left);
     CHECK(after(with(with(writes, writer_waits), behind), write_release(word, my1, "0")) == both);
     CHECK(after(writes, write_release(word, my1, "0")) == lines_of("channel ", "1"));
     CHECK(after(writes, write_release(word, my1, "2")) == lines_of("channel ", "1"));

@@ -4,8 +4,8 @@
 -- With leave 1 the owner's client leaves `readers`, whether or not the owner reads.
 -- The last reader gives a living writer its turn, for `reserve` ms, and tells it w on holdfast_wake:{lock}:client.
 -- Readers that were asked come first. The last of those that leaves gives the turn as well.
--- Without a writer everybody is told 1 on `channel`. Clients that wait behind one are told 2 there. Peers are told 0
--- there, and so is everybody where no client waits.
+-- Without a writer everybody is told 1 on `channel`. Clients that wait behind one are told 2 there, or up to 9: one
+-- more for each dead client that left `writers`. Peers are told 0 there, and so is everybody where no client waits.
 -- `word` is as in release. The copy on the sharded channel has a 0 before the message.
 -- `channel` is redisson_rwlock:{lock}. Rare names are made of it, as in read_acquire.
 local reserve = tonumber(ARGV[4])
@@ -38,9 +38,9 @@ local told = 0
 if redis.call('exists', KEYS[3], KEYS[4], KEYS[5]) == 0 then
   told = tell(ARGV[2], '0')
 elseif redis.pcall('get', KEYS[5]) ~= 'r' or redis.pcall('zrange', KEYS[4], '0', '0', 'withscores')[2] ~= '0' then
-  local first, tag = nil, string.sub(ARGV[2], 16)
+  local first, tag, behind = nil, string.sub(ARGV[2], 16), 1
   repeat
-    first = redis.pcall('zpopmin', KEYS[3])[1]
+    first, behind = redis.pcall('zpopmin', KEYS[3])[1], math.min(behind + 1, 9)
     local wake = first and 'holdfast_wake' .. tag .. ':' .. first
     local heard = first and redis.pcall('pubsub', count, wake)[2]
     if first and heard ~= 0 then
@@ -55,7 +55,7 @@ elseif redis.pcall('get', KEYS[5]) ~= 'r' or redis.pcall('zrange', KEYS[4], '0',
   elseif heard.err or heard[2] > heard[4] then
     tell(ARGV[2], '0')
   elseif redis.call('exists', KEYS[3], KEYS[4]) > 0 then
-    tell(ARGV[2], '2')
+    tell(ARGV[2], behind)
   end
 end
 return held and {1, told} or nil

@@ -30,7 +30,7 @@ if not held and (not left or redis.call('exists', KEYS[1], KEYS[4]) > 0) then
   end
   return nil
 end
-local waiting, first, told, asked, scores = redis.call('exists', KEYS[2], KEYS[3]) > 0, nil, 0, 0, {}
+local waiting, first, behind, told, asked, scores = redis.call('exists', KEYS[2], KEYS[3]) > 0, nil, 1, 0, 0, {}
 local readers = waiting and redis.pcall('zrange', KEYS[3], '0', '999', 'withscores') or {}
 for i = 1, #readers, 2 do
   if readers[i + 1] == '0' then
@@ -47,7 +47,7 @@ if asked > 0 then
 elseif waiting then
   redis.pcall('del', KEYS[4])
   repeat
-    first = redis.pcall('zpopmin', KEYS[2])[1]
+    first, behind = redis.pcall('zpopmin', KEYS[2])[1], math.min(behind + 1, 9)
     local wake = first and 'holdfast_wake' .. tag .. ':' .. first
     local heard = first and redis.pcall('pubsub', count, wake)[2]
     if first and heard ~= 0 then
@@ -61,7 +61,7 @@ if not heard or heard.err or heard[2] > heard[4] then
   local all = tell(ARGV[2], '1')
   told = first and told or all
 elseif redis.call('exists', KEYS[2], KEYS[3]) > 0 then
-  tell(ARGV[2], '2')
+  tell(ARGV[2], behind)
 end
 local writers = (waiting and tonumber(redis.pcall('zcard', KEYS[2])) or 0) + (first and 1 or 0)
 if place == '2' then

@@ -19,15 +19,14 @@ void queue_place::took(duration round_trip) noexcept {
 }
 
 // A reader is let in with all readers that wait, so each message may concern it. A writer behind others is called.
-queue_place::heed queue_place::heard(message news, bool writes) noexcept {
-  if (news == message::other_called) {
-    // The called client was the first of the queue.
-    if (place_.rank > 0) --place_.rank;
+queue_place::heed queue_place::heard(message heard, bool writes) noexcept {
+  if (heard.news == message::other_called) {
+    place_.rank -= std::min(place_.rank, heard.left);
     return writes && place_.rank > 0 ? heed::never : heed::later;
   }
   if (!writes || !place_.stands) return heed::now;
   if (place_.rank > 0) return heed::never;
-  return news == message::read_ended ? heed::now : heed::later;
+  return heard.news == message::read_ended ? heed::now : heed::later;
 }
 
 // The release calls the next client of the queue, perhaps this one. Only a write that put the client there again may

@@ -33,7 +33,15 @@ class queue_place {
   static constexpr duration least_reserve = milliseconds(20), longest_reserve = milliseconds(200);
   static constexpr int reserved_round_trips = 10;
 
-  enum class message : std::uint8_t { read_ended, write_ended, other_called };
+  /// News on the channel of the lock.
+  struct message {
+    enum class kind : std::uint8_t { read_ended, write_ended, other_called };
+    using enum kind;
+
+    constexpr message(kind of = read_ended, std::uint8_t clients_left = 1) noexcept : news(of), left(clients_left) {}
+    kind news;
+    std::uint8_t left;  // the queue, of other_called: the called client, and dead ones before it
+  };
   enum class heed : std::uint8_t { now, later, never };
 
   // The attempts of the first waiter.
@@ -57,7 +65,7 @@ class queue_place {
 
   // When to ask.
   /// A message on the channel of the lock.
-  heed heard(message news, bool writes) noexcept;
+  heed heard(message heard, bool writes) noexcept;
   /// The client is called to write.
   void called() noexcept { place_.called = true; }
   /// A release of this client has its answer: so many other clients wait.

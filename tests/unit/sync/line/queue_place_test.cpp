@@ -99,6 +99,13 @@ TEST_CASE("when another client is called, each reader and the writer that is nex
   CHECK(place.heard(message::write_ended, true) == heed::later);
 }
 
+TEST_CASE("dead clients that leave the queue before the called one count as well") {
+  auto place = at(5);
+  CHECK(place.heard({message::other_called, 3}, true) == heed::never);
+  CHECK(place.heard({message::other_called, 2}, true) == heed::later);
+  CHECK(place.heard({message::other_called, 8}, true) == heed::later);
+}
+
 TEST_CASE("after an own release a client without a place asks, and one that stands is called") {
   const std::uint64_t others = GENERATE(0, 2);
   CHECK(queue_place().released(others) == heed::now);
