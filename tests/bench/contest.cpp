@@ -29,7 +29,6 @@ namespace {
 using namespace std::chrono_literals;
 using test::real_redis;
 
-constexpr auto get_ready = 500ms;  // to connect, before all start at once
 constexpr int most_tasks = 128;
 constexpr auto contended_name = "bench:contended";
 

@@ -5,6 +5,9 @@
 
 namespace holdfast::bench {
 
+/// Of all processes, to connect before they start at once.
+inline constexpr std::chrono::milliseconds get_ready{500};
+
 /// Who contends, and how.
 struct crew {
   int processes;

@@ -1,20 +1,14 @@
 // SPDX-License-Identifier: BSL-1.0
 // Contention for the permits of a semaphore. The ideal is as many tasks as there are permits, each of which holds as
 // often as it can without a semaphore.
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <atomic>
 #include <boost/asio/steady_timer.hpp>
-#include <boost/asio/use_awaitable.hpp>
-#include <cerrno>
 #include <chrono>
 #include <memory>
-#include <new>
 #include <optional>
 #include <stdexcept>
 #include <string>
-#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -23,6 +17,7 @@
 #include "bench/contest.hpp"
 #include "bench/meter.hpp"
 #include "bench/scenario.hpp"
+#include "bench/shared_memory.hpp"
 #include "bench/work.hpp"
 
 namespace holdfast::bench {
@@ -32,20 +27,12 @@ using namespace std::chrono_literals;
 using test::real_redis;
 using std::chrono::microseconds;
 
-constexpr auto get_ready = 500ms;  // to connect, before all start at once
 constexpr auto semaphore_name = "bench:permits";
 
 /// Counts the permits that are held at once, by all processes.
 class permit_witness {
  public:
-  explicit permit_witness(unsigned permits) : permits_(permits) {
-    void* const memory = ::mmap(nullptr, sizeof(seen), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) throw std::system_error(errno, std::generic_category(), "mmap");
-    seen_ = new (memory) seen;
-  }
-  permit_witness(const permit_witness&) = delete;
-  permit_witness& operator=(const permit_witness&) = delete;
-  ~permit_witness() { ::munmap(seen_, sizeof(seen)); }
+  explicit permit_witness(unsigned permits) : permits_(permits) {}
 
   void enter(unsigned amount) noexcept {
     if (seen_->held.fetch_add(amount) + amount > permits_) seen_->exceeded = true;
@@ -61,7 +48,7 @@ class permit_witness {
   };
 
   const unsigned permits_;
-  seen* seen_ = nullptr;
+  const shared_memory<seen> seen_;
 };
 
 /// Tasks that want one permit each, in several processes.
@@ -85,11 +72,6 @@ struct shift_result {
   long acquired = 0;
   double longest_wait = 0;  // in seconds
 };
-
-asio::awaitable<void> pause_until(asio::steady_timer& timer, clock::time_point when) {
-  timer.expires_at(when);
-  co_await timer.async_wait(asio::use_awaitable);
-}
 
 asio::awaitable<void> take_turns(expirable_semaphore permits, shift work, shift_result& result) {
   asio::steady_timer timer(co_await asio::this_coro::executor);

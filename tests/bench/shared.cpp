@@ -1,22 +1,16 @@
 // SPDX-License-Identifier: BSL-1.0
 // Readers and writers of a shared mutex. The ideal is the same tasks in the same processes without a lock.
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <boost/asio/steady_timer.hpp>
-#include <boost/asio/use_awaitable.hpp>
-#include <cerrno>
 #include <chrono>
 #include <cstddef>
 #include <memory>
-#include <new>
 #include <optional>
 #include <random>
 #include <stdexcept>
 #include <string>
-#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -25,6 +19,7 @@
 #include "bench/contest.hpp"
 #include "bench/meter.hpp"
 #include "bench/scenario.hpp"
+#include "bench/shared_memory.hpp"
 #include "bench/slow_wires.hpp"
 #include "bench/work.hpp"
 
@@ -35,7 +30,6 @@ using namespace std::chrono_literals;
 using test::real_redis;
 using std::chrono::microseconds;
 
-constexpr auto get_ready = 500ms;  // to connect, before all start at once
 constexpr auto shared_name = "bench:shared";
 
 /// Waits of all processes, in ms.
@@ -56,15 +50,6 @@ class wait_times {
 /// Readers and writers that hold the lock, of all processes, and how long they waited.
 class shared_witness {
  public:
-  shared_witness() {
-    void* const memory = ::mmap(nullptr, sizeof(seen), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) throw std::system_error(errno, std::generic_category(), "mmap");
-    seen_ = new (memory) seen;
-  }
-  shared_witness(const shared_witness&) = delete;
-  shared_witness& operator=(const shared_witness&) = delete;
-  ~shared_witness() { ::munmap(seen_, sizeof(seen)); }
-
   void enter(bool writes) noexcept {
     const auto before = seen_->inside.fetch_add(weight(writes));
     if (before >= weight(true) || (writes && before > 0)) seen_->overlapped = true;
@@ -83,7 +68,7 @@ class shared_witness {
   /// More than all readers together.
   static constexpr int weight(bool writes) noexcept { return writes ? 1 << 16 : 1; }
 
-  seen* seen_ = nullptr;
+  const shared_memory<seen> seen_;
 };
 
 /// Tasks of several processes that read, and now and then write.
@@ -102,11 +87,6 @@ struct shift {
   clock::time_point begin, end;
   shared_witness& seen;
 };
-
-asio::awaitable<void> pause_until(asio::steady_timer& timer, clock::time_point when) {
-  timer.expires_at(when);
-  co_await timer.async_wait(asio::use_awaitable);
-}
 
 asio::awaitable<void> read_and_write(std::optional<shared_mutex> lock, shift work, int task, long& acquired) {
   asio::steady_timer timer(co_await asio::this_coro::executor);

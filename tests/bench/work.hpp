@@ -3,6 +3,9 @@
 #pragma once
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <chrono>
 #include <exception>
 #include <holdfast/holdfast.hpp>
 #include <string>
@@ -42,6 +45,11 @@ inline std::string release_command(long i) {
 
 inline void rethrow(std::exception_ptr failed) {
   if (failed) std::rethrow_exception(failed);
+}
+
+inline asio::awaitable<void> pause_until(asio::steady_timer& timer, std::chrono::steady_clock::time_point when) {
+  timer.expires_at(when);
+  co_await timer.async_wait(asio::use_awaitable);
 }
 
 inline asio::awaitable<void> lock_once(client& redis) {
