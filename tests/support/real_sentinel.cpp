@@ -29,11 +29,13 @@ redis_options server_options(std::vector<std::string> more = {}) {
 
 std::string id_of(std::size_t sentinel) { return std::string(40, static_cast<char>('a' + sentinel)); }
 
-std::string configuration(std::size_t sentinel, const std::deque<real_redis>& servers) {
+std::string configuration(std::size_t sentinel, const std::deque<real_redis>& servers,
+                          std::chrono::milliseconds down_after) {
   const std::string name = real_sentinel::name;
   std::string text = "sentinel myid " + id_of(sentinel) + "\nsentinel monitor " + name + " " + here + " " +
-                     std::to_string(servers[0].port()) + " 2\nsentinel down-after-milliseconds " + name +
-                     " 500\nsentinel failover-timeout " + name + " 3000\nsentinel parallel-syncs " + name + " 2\n";
+                     std::to_string(servers[0].port()) + " 2\nsentinel down-after-milliseconds " + name + " " +
+                     std::to_string(down_after.count()) + "\nsentinel failover-timeout " + name +
+                     " 3000\nsentinel parallel-syncs " + name + " 2\n";
   for (std::size_t n = 1; n < servers.size(); ++n)
     text += "sentinel known-replica " + name + " " + here + " " + std::to_string(servers[n].port()) + "\n";
   if (const auto login = servers[0].login(); login.size() == 3)
@@ -42,22 +44,24 @@ std::string configuration(std::size_t sentinel, const std::deque<real_redis>& se
   return text;
 }
 
-redis_options sentinel_options(std::size_t n, const std::deque<real_redis>& servers) {
+redis_options sentinel_options(std::size_t n, const std::deque<real_redis>& servers,
+                               std::chrono::milliseconds down_after) {
   redis_options o;
   o.tcp = true;
   o.service_url = service_url;
   o.sentinel = true;
-  o.configuration = configuration(n, servers);
+  o.configuration = configuration(n, servers, down_after);
   o.arguments = {"--sentinel"};
   return o;
 }
 
 }  // namespace
 
-real_sentinel::real_sentinel() {
+real_sentinel::real_sentinel(std::chrono::milliseconds down_after) : down_after_(down_after) {
   servers_.emplace_back(server_options());
   while (servers_.size() < servers) servers_.emplace_back(server_options(replica_of(servers_[0])));
-  while (sentinels_.size() < sentinels) sentinels_.emplace_back(sentinel_options(sentinels_.size(), servers_));
+  while (sentinels_.size() < sentinels)
+    sentinels_.emplace_back(sentinel_options(sentinels_.size(), servers_, down_after));
   introduce_sentinels();
   wait_for_servers("sentinels that know everybody", sentinels_, [this] { return whole(); });
   replicate();
@@ -113,6 +117,19 @@ bool real_sentinel::announced() {
 
 void real_sentinel::wait_for_failover() {
   wait_for_servers("a failover", sentinels_, [this] { return announced(); });
+}
+
+// Sentinels that are quick see a busy server as down. So they are quick until the servers of the failover are known.
+void real_sentinel::lose_primary() {
+  set_down_after(quick);
+  primary().kill();
+  wait_for_failover();
+  set_down_after(down_after_);
+}
+
+void real_sentinel::set_down_after(std::chrono::milliseconds silence) {
+  for (auto& sentinel : sentinels_)
+    if (lives(sentinel)) patiently(sentinel)("SENTINEL", "SET", name, "down-after-milliseconds", silence.count());
 }
 
 void real_sentinel::begin_fail_over() {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <chrono>
 #include <cstddef>
 #include <deque>
 #include <functional>
@@ -10,15 +11,18 @@
 namespace holdfast::test {
 
 /// A primary with two replicas, and three sentinels that watch it, all on ports of 127.0.0.1. Two sentinels must agree,
-/// and do after half a second of silence: a failover takes 2 s, a planned one 1 s. One thread at a time.
+/// and do after half a second of silence: a failover takes 2 s, a planned one 1 s. A busy machine may be as silent. One
+/// thread at a time.
 class real_sentinel {
  public:
   static constexpr auto name = "mymaster";  ///< what the sentinels call the primary
   static constexpr std::size_t servers = 3, sentinels = 3;
+  /// The silence after which a sentinel takes a server for down. With `calm` only lose_primary() has a failover.
+  static constexpr std::chrono::milliseconds quick{500}, calm{600'000};
 
   /// Returns when the replicas have what the primary has, and each sentinel knows all servers and sentinels. Throws
   /// std::runtime_error with the logs when they do not.
-  real_sentinel();
+  explicit real_sentinel(std::chrono::milliseconds down_after = quick);
   real_sentinel(const real_sentinel&) = delete;
   real_sentinel& operator=(const real_sentinel&) = delete;
 
@@ -41,6 +45,8 @@ class real_sentinel {
   bool announced();
   /// Returns when they do.
   void wait_for_failover();
+  /// Kills the primary. Returns as wait_for_failover() does.
+  void lose_primary();
   /// What an operator does: SENTINEL FAILOVER. Returns as wait_for_failover() does.
   void fail_over();
   /// Only asks for it: the old primary goes on, and so does the test.
@@ -54,10 +60,12 @@ class real_sentinel {
 
  private:
   void introduce_sentinels();
+  void set_down_after(std::chrono::milliseconds silence);
   bool agreed(std::size_t server);
   bool whole();
   void repair();
 
+  const std::chrono::milliseconds down_after_;
   std::deque<real_redis> servers_, sentinels_;
   std::size_t primary_ = 0;
 };

@@ -7,7 +7,7 @@
 using kind = holdfast::event_kind;
 
 int main() {
-  holdfast::test::real_sentinel servers;
+  holdfast::test::real_sentinel servers(holdfast::test::real_sentinel::calm);
   attentive_process a({.url = servers.url()}), b({.url = servers.url()});
   std::cout << std::boolalpha;
 
@@ -16,8 +16,7 @@ int main() {
   fall_behind(servers.replica(0));
   fall_behind(servers.replica(1));
   auto late = a.run(a.redis.mutex("late").lock());
-  servers.primary().kill();
-  servers.wait_for_failover();
+  servers.lose_primary();
 
   b.run(b.redis.connect());
   const auto others_early = b.run(b.redis.mutex("early").try_lock());

@@ -7,7 +7,7 @@
 using kind = holdfast::event_kind;
 
 int main() {
-  holdfast::test::real_sentinel servers;
+  holdfast::test::real_sentinel servers(holdfast::test::real_sentinel::calm);
   auto &preferred = servers.replica(0), &acknowledging = servers.replica(1);
   const auto preferred_number = servers.replica_number(0);
   attentive_process a({.url = servers.url(), .min_replicas = 1}), b({.url = servers.url()});
@@ -16,8 +16,7 @@ int main() {
   holdfast::test::raw_client{preferred}("CONFIG", "SET", "replica-priority", 1);  // the lowest is the first choice
   fall_behind(preferred);
   auto lease = a.run(a.redis.mutex("account").lock());  // the other one has it
-  servers.primary().kill();
-  servers.wait_for_failover();
+  servers.lose_primary();
   std::cout << "the preferred one was elected: " << (servers.primary_number() == preferred_number) << '\n';
   b.run(b.redis.connect());
   const auto second = b.run(b.redis.mutex("account").try_lock());
