@@ -4,11 +4,13 @@
 #include "protocol/derived_keys.hpp"
 #include "protocol/kind.hpp"
 #include "protocol/permits/permit_lock.hpp"
+#include "support/redisson_scripts.hpp"
 
 namespace holdfast::sim {
 namespace {
 
 using namespace std::chrono_literals;
+namespace read_write = test::redisson::read_write;
 
 // KEYS: lock, channel. ARGV: owner, ttl, the word by which messages are sent.
 constexpr auto acquire_script = R"(
@@ -54,61 +56,6 @@ if not redis.call('get', KEYS[1]) or redis.call('zrem', KEYS[2], ARGV[1]) == 0 t
 redis.call(ARGV[4], KEYS[3], redis.call('incrby', KEYS[1], 1))
 return 1)";
 
-// The effects of RReadWriteLock. KEYS: lock, channel. ARGV: the owner's field, ttl, the word by which messages are
-// sent, the beginning of the keys of deadlines.
-constexpr auto read_script = R"(
-local mode = redis.call('hget', KEYS[1], 'mode')
-if mode and mode ~= 'read' then return redis.call('pttl', KEYS[1]) end
-if not mode then redis.call('hset', KEYS[1], 'mode', 'read') end
-local held = redis.call('hincrby', KEYS[1], ARGV[1], 1)
-redis.call('set', ARGV[4] .. ARGV[1] .. ':rwlock_timeout:' .. held, '1', 'px', ARGV[2])
-redis.call('pexpire', KEYS[1], string.format('%.0f', math.max(redis.call('pttl', KEYS[1]), tonumber(ARGV[2]))))
-return nil)";
-
-constexpr auto end_read_script = R"(
-local mode = redis.call('hget', KEYS[1], 'mode')
-if not mode then
-  redis.call(ARGV[3], KEYS[2], '0')
-  return nil
-end
-if redis.call('hexists', KEYS[1], ARGV[1]) == 0 then return nil end
-local held = redis.call('hincrby', KEYS[1], ARGV[1], -1)
-if held == 0 then redis.call('hdel', KEYS[1], ARGV[1]) end
-redis.call('del', ARGV[4] .. ARGV[1] .. ':rwlock_timeout:' .. held + 1)
-if redis.call('hlen', KEYS[1]) > 1 then
-  local longest, all = -3, redis.call('hgetall', KEYS[1])
-  for i = 1, #all, 2 do
-    for k = tonumber(all[i + 1]) or 0, 1, -1 do
-      longest = math.max(longest, redis.call('pttl', ARGV[4] .. all[i] .. ':rwlock_timeout:' .. k))
-    end
-  end
-  if longest > 0 then
-    redis.call('pexpire', KEYS[1], string.format('%.0f', longest))
-    return 0
-  elseif mode == 'write' then
-    return 0
-  end
-end
-redis.call('del', KEYS[1])
-redis.call(ARGV[3], KEYS[2], '0')
-return 1)";
-
-constexpr auto write_script = R"(
-if redis.call('hexists', KEYS[1], 'mode') == 1 then return redis.call('pttl', KEYS[1]) end
-redis.call('hset', KEYS[1], 'mode', 'write', ARGV[1], '1')
-redis.call('pexpire', KEYS[1], ARGV[2])
-return nil)";
-
-constexpr auto end_write_script = R"(
-if redis.call('hget', KEYS[1], 'mode') ~= 'write' or redis.call('hdel', KEYS[1], ARGV[1]) == 0 then return nil end
-if redis.call('hlen', KEYS[1]) == 1 then
-  redis.call('del', KEYS[1])
-  redis.call(ARGV[3], KEYS[2], '1')
-else
-  redis.call('hset', KEYS[1], 'mode', 'read')
-end
-return 1)";
-
 // As clients of other languages do it, who tell nobody.
 constexpr auto simple_release_script = R"(
 if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end
@@ -147,7 +94,7 @@ reply peer::call_for_permits(const std::string& script, milliseconds ttl) {
 reply peer::call_for_shared(const std::string& script, milliseconds ttl) {
   const detail::lock_keys keys(detail::shared_writer, name_);
   return server_of(name_).program().execute(
-      {"EVAL", script, "2", name_, detail::channel_of(keys), field_, std::to_string(ttl.count()),
+      {"EVAL", script, "2", name_, detail::channel_of(keys), owner_, std::to_string(ttl.count()),
        w_.names.front()->word == detail::publish_word::automatic ? "spublish" : "publish",
        detail::joined(detail::below(name_, {}))});
 }
@@ -165,15 +112,16 @@ void peer::act() {
 void peer::acquire() {
   constexpr auto drift = 2ms;
   const auto ttl = std::chrono::duration_cast<milliseconds>(w_.between(100ms, w_.pace * 4 + 200ms));
-  field_ = id_ + ':' + std::to_string(++holds_);
+  owner_ = id_ + ':' + std::to_string(++holds_);
   writes_ = shared() && w_.chance(40);
-  if (writes_) field_ += ":write";
+  field_ = writes_ ? owner_ + ":write" : owner_;
   const auto limit = std::to_string(ttl.count());
-  const bool got = permits()  ? acquire_permit(ttl)
-                   : shared() ? call_for_shared(writes_ ? write_script : read_script, ttl).type == reply::kind::nil
-                   : simple()
-                       ? server_of(name_).program().execute({"SET", name_, field_, "NX", "PX", limit}).text == "OK"
-                       : call(acquire_script, limit).type == reply::kind::nil;
+  const bool got =
+      permits() ? acquire_permit(ttl)
+      : shared()
+          ? call_for_shared(writes_ ? read_write::write_lock : read_write::read_lock, ttl).type == reply::kind::nil
+      : simple() ? server_of(name_).program().execute({"SET", name_, field_, "NX", "PX", limit}).text == "OK"
+                 : call(acquire_script, limit).type == reply::kind::nil;
   if (!got) return field_.clear();
   w_.log.note(w_.plan.now(), id_, "holds", name_);
   w_.judge.peer_holds(name_, field_, w_.plan.now() + ttl - ttl / 100 - drift);
@@ -196,7 +144,7 @@ void peer::release() {
     w_.judge.peer_released(field_);
     w_.log.note(w_.plan.now(), id_, "releases", name_);
     permits()  ? call_for_permits(release_permit_script, {})
-    : shared() ? call_for_shared(writes_ ? end_write_script : end_read_script, {})
+    : shared() ? call_for_shared(writes_ ? read_write::write_unlock : read_write::read_unlock, {})
                : call(simple() ? simple_release_script : release_script, "1000");
     if (simple()) w_.judge.released_in_silence(name_);
   }

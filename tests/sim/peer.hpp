@@ -36,6 +36,7 @@ class peer {
   const std::string id_;
   const milliseconds ahead_;  // its clock
   std::string name_, field_;  // what it holds
+  std::string owner_;         // the field, and of a writer its beginning
   bool writes_ = false;       // a shared mutex
   std::uint64_t holds_ = 0;
   bool finishing_ = false;

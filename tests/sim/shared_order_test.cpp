@@ -364,11 +364,10 @@ void check_downgrade(const scene& on) {
 }
 
 void check_peers(const scene& on) {
-  const std::string java = "00000000-0000-4000-8000-0000000000ee:7", lease = ms;
-  const auto peer_reads = peer::call(peer::read_lock, {lease, java}),
-             peer_writes = peer::call(peer::write_lock, {lease, java}),
-             peer_read_ends = peer::call(peer::read_unlock, {channel, java}),
-             peer_write_ends = peer::call(peer::write_unlock, {channel, java, lease});
+  const std::string java = "00000000-0000-4000-8000-0000000000ee:7";
+  const auto peer_reads = peer::call(peer::read_lock, java), peer_writes = peer::call(peer::write_lock, java),
+             peer_read_ends = peer::call(peer::read_unlock, java),
+             peer_write_ends = peer::call(peer::write_unlock, java);
   on.has_only({});
   // It reads, twice.
   CHECK(on.does(peer_reads) == "(nil)");
@@ -577,15 +576,15 @@ class random_walk {
   }
 
   void act(peer_of_java& actor) {
-    const auto call = [&](std::string_view script, const arguments& args) {
-      auto answer = on_.ask(peer::call(script, args));
+    const auto call = [&](std::string_view script) {
+      auto answer = on_.ask(peer::call(script, actor.owner));
       REQUIRE_FALSE(answer.is_error());
       check_lock();
       return answer;
     };
     if (actor.writes || actor.reads == 2 || (actor.reads > 0 && below(2))) return give_back(actor);
     const char side = actor.reads > 0 || below(2) ? 'r' : 'w';
-    if (!call(side == 'r' ? peer::read_lock : peer::write_lock, {ms, actor.owner}).is_nil()) return;
+    if (!call(side == 'r' ? peer::read_lock : peer::write_lock).is_nil()) return;
     if (actor.reads == 0 || !held_.contains(actor.owner)) grant(actor.owner, side);
     if (side == 'w') actor.writes = true;
     if (side == 'r') actor.reads = on_.ask({"HGET", lock, actor.owner}).integer();
@@ -594,8 +593,7 @@ class random_walk {
   void give_back(peer_of_java& actor) {
     while (actor.writes || actor.reads > 0) {
       const bool live = held_.contains(actor.owner);
-      const auto answer = actor.writes ? on_.ask(peer::call(peer::write_unlock, {channel, actor.owner, ms}))
-                                       : on_.ask(peer::call(peer::read_unlock, {channel, actor.owner}));
+      const auto answer = on_.ask(peer::call(actor.writes ? peer::write_unlock : peer::read_unlock, actor.owner));
       REQUIRE(answer.is_nil() == !live);
       actor.writes = false;
       actor.reads = live ? std::max(0, actor.reads - 1) : 0;

@@ -95,15 +95,13 @@ struct listening_pair {
   }
 };
 
-/// The changes of the key by Redisson's RReadWriteLock, by the facts of its wire. KEYS: the lock.
+/// The changes of the key by Redisson's RReadWriteLock, by the facts of its wire.
 namespace peer {
 
 using namespace redisson::read_write;
 
-inline arguments call(std::string_view script, arguments args) {
-  arguments all{"EVAL", std::string(script), "1", lock};
-  all.insert(all.end(), args.begin(), args.end());
-  return all;
+inline arguments call(std::string_view script, const std::string& owner) {
+  return {"EVAL", std::string(script), "2", lock, channel, owner, ms, "publish", "{m}:"};
 }
 
 }  // namespace peer

@@ -64,11 +64,11 @@ std::string redisson_peer::new_uuid() {
 }
 
 std::optional<long long> redisson_peer::acquire(std::string_view name, milliseconds ttl, long long thread, side of) {
-  const std::string_view script = of == side::read    ? redisson::read_write::read_lock
-                                  : of == side::write ? redisson::read_write::write_lock
-                                                      : redisson::acquire_script;
   asked_at_ = steady_clock::now();
-  const auto reply = commands_("EVAL", script, 1, name, ttl.count(), owner(thread));
+  const auto reply = of == side::read ? call_side(redisson::read_write::read_lock, name, ttl, thread, of)
+                     : of == side::write
+                         ? call_side(redisson::read_write::write_lock, name, ttl, thread, of)
+                         : commands_("EVAL", redisson::acquire_script, 1, name, ttl.count(), owner(thread));
   if (reply.is_nil()) return std::nullopt;
   return reply.integer();
 }
@@ -107,7 +107,13 @@ std::optional<bool> redisson_peer::send_unlock(std::string_view name, std::strin
 
 bool redisson_peer::unlock_side(std::string_view name, milliseconds ttl, long long thread, side of) {
   const auto script = of == side::read ? redisson::read_write::read_unlock : redisson::read_write::write_unlock;
-  return !commands_("EVAL", script, 1, name, channel(name, of), owner(thread), ttl.count()).is_nil();
+  return !call_side(script, name, ttl, thread, of).is_nil();
+}
+
+value redisson_peer::call_side(std::string_view script, std::string_view name, milliseconds ttl, long long thread,
+                               side of) {
+  const auto deadlines = derived({}, name).substr(1) + ':';
+  return commands_("EVAL", script, 2, name, channel(name, of), owner(thread), ttl.count(), "publish", deadlines);
 }
 
 bool redisson_peer::force_unlock(std::string_view name) {

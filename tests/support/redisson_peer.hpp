@@ -61,6 +61,8 @@ class redisson_peer {
   static constexpr milliseconds watchdog_timeout{30'000};
 
  private:
+  value call_side(std::string_view script, std::string_view name, milliseconds ttl, long long thread, side of);
+
   raw_client commands_, messages_;
   std::string uuid_;
   std::chrono::steady_clock::time_point asked_at_{};
