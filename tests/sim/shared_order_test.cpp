@@ -289,6 +289,7 @@ void check_dead_readers(const scene& on) {
   on.has_only({{"HSET", lock, "mode", "read", other1, "1"}, {"PEXPIRE", lock, long_ms}});
   CHECK(on.does(read_acquire(my1, "0")) == "[1, 0, 0]");
   CHECK(on.does(reads_no_more(my1)) == "[0, 0]");
+  CHECK_FALSE(on.exists(deadline(my1)));
   CHECK(on.does(write_acquire(my1, "0")) == "[1]");
 }
 
