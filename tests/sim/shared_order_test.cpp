@@ -262,6 +262,7 @@ void check_places_that_end(const scene& on) {
   // A release of a hold takes the place as well.
   on.has_only({{"ZADD", queue, "5", me}});
   CHECK(on.does(write_acquire(my1, "1")) == "[1]");
+  CHECK(on.members(queue) == "[]");
   on.ask({"ZADD", queue, "5", me});
   CHECK(on.does(leaves_writers(my1)) == "[0, 0, 0]");
   CHECK(on.members(queue) == "[]");
