@@ -39,6 +39,8 @@ void downgrade::run() {
   if (!done_) return of().end_change();
   running_ = true;
   of().begin_downgrade();
+  // The claim is not watched during the command, so the timeout tells the lease of the end of its validity.
+  end_ = std::min(end_, of().valid_until());
   send();
 }
 

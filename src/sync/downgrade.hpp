@@ -12,7 +12,7 @@ namespace holdfast::detail {
 /// write hold ends.
 ///
 /// It promises:
-/// - the command is sent at most twice, and both copies share one command timeout;
+/// - the command is sent at most twice, and both copies share one command timeout, which ends with the validity;
 /// - if it has not run and never will, the write hold is as it was;
 /// - if that is unknown, the write hold is lost, and the fields of both sides are released behind the command;
 /// - the same if the caller stops waiting, or the write hold ends, while the command is on its way.

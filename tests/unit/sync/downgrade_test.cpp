@@ -245,6 +245,19 @@ TEST_CASE_METHOD(downgrading, "a downgrade without an answer loses the write lea
   check_gives_both_back();
 }
 
+TEST_CASE_METHOD(downgrading, "a write lease whose validity ends during its downgrade learns of it at once") {
+  const auto write = written({}, {.ttl = 10s});
+  advance(9800ms);
+  const auto read = downgrade(write);
+  if (GENERATE(true, false)) server.sent(server.open().front());
+  advance(write.value()->of->left() - 1ns);
+  CHECK(heard().empty());
+  advance(1ns);
+  CHECK_FALSE(read.waits());
+  CHECK(state(write) == lease_state::lost);
+  CHECK(heard().ends_with("lost"));
+}
+
 TEST_CASE_METHOD(downgrading,
                  "a downgrade that Redis refuses has changed nothing, and the write hold is confirmed at once") {
   const auto write = written();
