@@ -27,7 +27,10 @@ key_parts below(std::string_view lock, std::string_view suffix) {
   return {tagged ? "" : "{", lock, tagged ? ":" : "}:", suffix};
 }
 
-key_parts channel_parts(const lock_keys& keys) { return beside(keys.of.layout.channel, keys.lock); }
+key_parts channel_parts(const lock_keys& keys) {
+  const auto& layout = keys.of.layout;
+  return layout.always_in_braces ? key_parts{layout.channel, "{", keys.lock, "}"} : beside(layout.channel, keys.lock);
+}
 key_parts token_parts(const lock_keys& keys) { return beside(keys.of.layout.token, keys.lock); }
 key_parts note_parts(const lock_keys& keys) { return beside(note_stem, keys.lock); }
 

@@ -9,7 +9,9 @@ namespace {
 name_fault fault_of(std::string_view name, std::string_view lock, const naming& by) noexcept {
   if (name.empty()) return name_fault::empty;
   if (name.size() > longest_name) return name_fault::too_long;
-  return by.in_slots && !fits_a_cluster(lock) ? name_fault::splits_slots : name_fault::none;
+  if (!by.in_slots) return name_fault::none;
+  if (by.bare && lock.find_first_of("{}") != lock.npos) return name_fault::has_a_brace;
+  return fits_a_cluster(lock) ? name_fault::none : name_fault::splits_slots;
 }
 
 }  // namespace

@@ -21,6 +21,8 @@ using key_parts = std::array<std::string_view, 4>;
 struct key_layout {
   std::string_view channel;  // of the channel for releases
   std::string_view token;    // of the key with the newest fencing token; empty: no tokens
+  /// The channel is stem{N}, also if N has a brace.
+  bool always_in_braces = false;
 };
 
 /// The command that publishes a release. PUBLISH reaches SUBSCRIBE, and SPUBLISH reaches SSUBSCRIBE.
@@ -51,6 +53,7 @@ struct naming {
   std::string prefix;
   publish_word word = publish_word::publish;
   bool in_slots = false;  // all keys of a lock must be in one slot
+  bool bare = false;      // in slots a name may have no brace
 };
 
 /// The reason why a client refuses each call about a name.
@@ -59,6 +62,7 @@ enum class name_fault : std::uint8_t {
   empty,
   too_long,      // more than longest_name
   splits_slots,  // see fits_a_cluster()
+  has_a_brace,   // see naming::bare
 };
 inline constexpr std::size_t longest_name = 64 * 1024;
 

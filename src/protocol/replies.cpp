@@ -27,7 +27,7 @@ constexpr std::size_t longest_words = 200;
 constexpr auto *no_lock = "its key is no lock", *no_counter = "the counter of its fencing tokens is no number",
                *shared_name =
                    "another kind of lock, or data, has this name. A mutex is a hash. A simple_mutex, a SET NX "
-                   "lock and the counter of a semaphore are strings. Give each kind its own names: ";
+                   "lock and the counter of a semaphore or latch are strings. Give each kind its own names: ";
 
 template <class T>
 answer<T> unexpected(const reply& reply) {
@@ -316,6 +316,32 @@ answer<unsigned> read_count(const reply& reply) {
   if (const auto count = read_decimal(reply, longest_count))
     return value(static_cast<unsigned>(std::min<std::uint64_t>(*count, 0xFFFF'FFFF)));
   return corrupt<unsigned>("how often it is held is no number");
+}
+
+answer<bool> read_latch_set(const reply& reply) {
+  const auto& of = reply.elements;
+  const bool whole =
+      reply.type == reply::kind::array && of.size() == 2 && !is_nil(of[1]) && !read_release(of[1]).failed;
+  return whole ? read_flag(of[0]) : unexpected<bool>(reply);
+}
+
+answer<release_answer> read_count_down(const reply& reply) {
+  const auto left = read_permits_number(reply);
+  if (left.failed || left.value < 0) return unexpected<release_answer>(reply);
+  return read_release(reply.elements[1]);
+}
+
+answer<std::uint32_t> read_latch_count(const reply& reply) {
+  constexpr std::uint64_t most = std::numeric_limits<std::uint32_t>::max();
+  if (is_nil(reply)) return value(std::uint32_t{0});
+  if (reply.type != reply::kind::string) return unexpected<std::uint32_t>(reply);
+  if (const auto count = read_decimal(reply, longest_count))
+    return value(static_cast<std::uint32_t>(std::min(*count, most)));
+  // Only another program leaves such a count.
+  auto below_zero = reply;
+  below_zero.text.erase(0, reply.text.starts_with('-') ? 1 : 0);
+  return read_decimal(below_zero, longest_count) ? value(std::uint32_t{0})
+                                                 : corrupt<std::uint32_t>("its key is no count");
 }
 
 answer<std::optional<std::uint64_t>> read_token(const reply& reply) {

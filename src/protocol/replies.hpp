@@ -111,6 +111,9 @@ answer<release_answer> read_reader_release(const redis::reply&);
 answer<release_answer> read_writer_release(const redis::reply&);
 answer<bool> read_downgrade(const redis::reply&);
 answer<shared_state> read_shared_state(const redis::reply&);
+answer<bool> read_latch_set(const redis::reply&);  // true: it is set now
+answer<release_answer> read_count_down(const redis::reply&);
+answer<std::uint32_t> read_latch_count(const redis::reply&);           // of GET: nil is 0
 answer<std::optional<std::uint64_t>> read_token(const redis::reply&);  // of GET: nil is empty
 answer<std::optional<milliseconds>> read_ttl(const redis::reply&);     // of PTTL: -2 nothing, -1 milliseconds::max()
 

@@ -14,6 +14,7 @@
 #include "sync/hold/lease_record.hpp"
 #include "sync/inquiry/permission_survey.hpp"
 #include "sync/inquiry/questions.hpp"
+#include "sync/latches.hpp"
 #include "sync/line/wait_notices.hpp"
 #include "sync/note/grant_notes.hpp"
 #include "sync/registry.hpp"
@@ -77,6 +78,9 @@ class engine final {
   /// The group of its keys (topology::group_of). One script serves one group.
   key_group group_of(const lock_keys& keys) const noexcept { return env_.servers.group_of(keys.lock); }
   const questions& ask() const noexcept { return questions_; }
+  detail::latches& latches() noexcept { return latches_; }
+  /// A field that was never used.
+  owner_field new_field() { return registry_.new_field(); }
   /// See voting::initialise. Fails with invalid_config if there is one server.
   void initialise_votes(done_handler done);
   /// Uses each permission that a lock of this kind needs, at each primary, on a name that nobody locks.
@@ -101,7 +105,7 @@ class engine final {
   /// The part of the client that any thread may read.
   const client_state_ptr& state() const noexcept { return parts_.client; }
   /// No waiter, no hold, no release under way.
-  bool idle() const noexcept { return registry_.idle() && watchdog_.idle() && releases_.idle(); }
+  bool idle() const noexcept { return registry_.idle() && latches_.idle() && watchdog_.idle() && releases_.idle(); }
 
  private:
   struct run_watch {
@@ -134,6 +138,7 @@ class engine final {
   const engine_parts parts_;  // uses all of the above
   registry registry_;
   const questions questions_;
+  detail::latches latches_;
   std::list<permission_survey> probes_;
   std::list<run_watch> run_watches_;
   std::size_t prune_run_watches_at_ = 0;

@@ -30,6 +30,12 @@ return released)";
 
 inline constexpr auto latch_ttl = 16'000;
 
+/// RCountDownLatch.countDown(). KEYS: latch, channel. ARGV: message, how it is published.
+inline constexpr std::string_view count_down = R"(
+local left = redis.call('decrby', KEYS[1], 1)
+if left <= 0 then redis.call('del', KEYS[1]) end
+if left == 0 then redis.call(ARGV[2], KEYS[2], ARGV[1]) end)";
+
 /// The same of an RReadWriteLock. KEYS: lock, channel. ARGV: owner, ttl, the word by which messages are sent, the
 /// beginning of the keys of deadlines.
 namespace read_write {

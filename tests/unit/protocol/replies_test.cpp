@@ -319,7 +319,7 @@ TEST_CASE("a name that another kind has is told with the advice to use another o
                                  "HOLDFAST no lock: a string that is no counter"})
     CHECK(classify(text).detail ==
           "another kind of lock, or data, has this name. A mutex is a hash. A simple_mutex, a SET NX lock and the "
-          "counter of a semaphore are strings. Give each kind its own names: " +
+          "counter of a semaphore or latch are strings. Give each kind its own names: " +
               text);
 }
 
