@@ -4,6 +4,7 @@
 #include <holdfast/expirable_semaphore.hpp>
 #include <holdfast/export.hpp>
 #include <holdfast/fenced_mutex.hpp>
+#include <holdfast/latch.hpp>
 #include <holdfast/mutex.hpp>
 #include <holdfast/owner.hpp>
 #include <holdfast/red_lock.hpp>
@@ -105,6 +106,9 @@ class HOLDFAST_EXPORT client {
   /// At most `permits` at once, over all processes: 1 to 2^31-1, else invalid_argument at first use. The first acquire
   /// of the name sets the number. Only set_permits() changes it later.
   holdfast::expirable_semaphore expirable_semaphore(std::string_view name, unsigned permits) const;
+
+  /// Opens when it was counted down to 0, for all processes.
+  holdfast::latch latch(std::string_view name) const;
 
   /// A lock that a majority of config::red_lock.primaries grants.
   holdfast::red_lock red_lock(std::string_view name, reentrancy = reentrancy::reentrant) const;

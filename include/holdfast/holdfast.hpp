@@ -7,6 +7,7 @@
 #include <holdfast/error.hpp>
 #include <holdfast/expirable_semaphore.hpp>
 #include <holdfast/fenced_mutex.hpp>
+#include <holdfast/latch.hpp>
 #include <holdfast/lease.hpp>
 #include <holdfast/multi_lock.hpp>
 #include <holdfast/mutex.hpp>

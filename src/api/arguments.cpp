@@ -69,6 +69,9 @@ void check_name(const lock_keys& keys) {
                   "the name " + in_quotes(keys.lock) +
                       " does not fit a cluster: it may have no brace, or its first '{' must be followed "
                       "by at least one byte and a '}'");
+    case name_fault::has_a_brace:
+      throw error(errc::invalid_name, "the name " + in_quotes(keys.lock) +
+                                          " does not fit a cluster: the name of a latch may have no brace there");
   }
 }
 

@@ -25,6 +25,8 @@ void check_name(const lock_keys& keys);
 void check_number(const char* text, std::uint64_t given, std::uint64_t most);
 /// The most permits of a semaphore.
 inline constexpr std::uint32_t most_permits = 2'147'483'647;
+/// The largest count of a latch.
+inline constexpr std::uint32_t most_counted = 2'147'483'647;
 /// Throws error: invalid_name, invalid_argument for a semaphore without permits, or invalid_config if these servers do
 /// not have this kind of lock.
 void check_lock(const engine&, const lock_keys& keys);

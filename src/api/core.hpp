@@ -15,6 +15,7 @@
 
 #include <holdfast/client.hpp>
 #include <holdfast/expirable_semaphore.hpp>
+#include <holdfast/latch.hpp>
 #include <holdfast/lease.hpp>
 #include <holdfast/multi_lock.hpp>
 #include <holdfast/mutex.hpp>
@@ -22,6 +23,7 @@
 
 #include "base/context_end.hpp"
 #include "base/direct_executor.hpp"
+#include "protocol/latch/countdown_latch.hpp"
 #include "protocol/shared/shared_lock.hpp"
 #include "sync/engine.hpp"
 
@@ -179,6 +181,9 @@ struct access {
   }
   static expirable_semaphore make_semaphore(const std::shared_ptr<core>& core, shared_keys keys) {
     return {core, std::move(keys)};
+  }
+  static latch make_latch(const std::shared_ptr<core>& core, std::string_view name) {
+    return {core, latch_keys(name, core ? core->naming() : detail::naming())};
   }
   /// `Mutex`: mutex or a class of it.
   template <class Mutex>

@@ -51,6 +51,27 @@ TEST_CASE("a waiter for several permits cancelled anywhere leaves no permit and 
   cancel_everywhere("acquire of several", w, make, settle);
 }
 
+TEST_CASE("a caller that arrives at a latch cancelled anywhere leaves a mark alone") {
+  world w;
+  auto make = [&](client& redis) -> step {
+    w.eye("SET", "l", 2);
+    return [&redis]() -> asio::awaitable<void> { co_await redis.latch("l").arrive_and_wait(2); };
+  };
+  auto settle = [&](client&) { w.eye("DEL", "l"); };
+  cancel_everywhere("arrive_and_wait", w, make, settle);
+}
+
+TEST_CASE("a bounded wait for a latch cancelled anywhere leaves nothing") {
+  constexpr auto wait = 15ms;
+  world w;
+  auto make = [&](client& redis) -> step {
+    w.eye("SET", "l", 1);
+    return [&redis, wait]() -> asio::awaitable<void> { co_await redis.latch("l").wait_for(wait); };
+  };
+  auto settle = [&](client&) { w.eye("DEL", "l"); };
+  cancel_everywhere("wait_for", w, make, settle, {wait, errc::unreachable});
+}
+
 TEST_CASE("a bounded wait cancelled anywhere leaves nothing") {
   constexpr auto wait = 15ms;
   world w;

@@ -53,11 +53,11 @@ class recorder final : public observer {
   std::vector<entry> seen_;
 };
 
-/// Other keys stay for good (counters of fencing tokens, the marker of a primary), for a TTL (notes) or for a second (a
-/// lock that connect() has tried, and whose connection ended before it was released).
+/// Other keys stay for good (counters of fencing tokens, the marker of a primary), for a TTL (notes, marks of a latch),
+/// or for a second (a lock that connect() has tried, and whose connection ended before it was released).
 inline bool is_lock(std::string_view key) {
   return !key.starts_with("redisson_lock_token:") && !key.starts_with("holdfast:redlock") &&
-         !key.starts_with("holdfast_note:") && !key.starts_with("__probe:");
+         !key.starts_with("holdfast_note:") && !key.starts_with("holdfast_done:") && !key.starts_with("__probe:");
 }
 
 /// Where clients of ours run and are heard, whatever servers they have.
