@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <holdfast/blocking/expirable_semaphore.hpp>
+#include <holdfast/blocking/latch.hpp>
 #include <holdfast/blocking/lockable.hpp>
 #include <holdfast/blocking/shared_mutex.hpp>
 
@@ -29,6 +30,7 @@ struct access {
   static shared_mutex make_shared_mutex(mutex writer, mutex reader, holdfast::shared_mutex of) {
     return {std::move(writer), std::move(reader), std::move(of)};
   }
+  static latch make_latch(std::shared_ptr<io_thread> io, holdfast::latch of) { return {std::move(io), std::move(of)}; }
   /// `Lock`: mutex or a class of it.
   template <class Lock>
   static Lock make(std::shared_ptr<lock_core> core) {

@@ -78,6 +78,10 @@ blocking::shared_mutex client::shared_mutex(std::string_view name, lock_options 
   return detail::access::make_shared_mutex(std::move(writer), std::move(reader), std::move(of));
 }
 
+blocking::latch client::latch(std::string_view name) const {
+  return detail::access::make_latch(io(), async().latch(name));
+}
+
 blocking::red_lock client::red_lock(std::string_view name, lock_options terms, reentrancy nested) const {
   return lock_of<blocking::red_lock>(io(), holdfast::mutex(async().red_lock(name, nested)), terms);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <holdfast/blocking/expirable_semaphore.hpp>
+#include <holdfast/blocking/latch.hpp>
 #include <holdfast/blocking/mutex.hpp>
 #include <holdfast/blocking/shared_mutex.hpp>
 #include <holdfast/client.hpp>
@@ -65,6 +66,8 @@ class HOLDFAST_EXPORT client {
   blocking::expirable_semaphore expirable_semaphore(std::string_view name, unsigned permits, lock_options = {}) const;
   /// Many readers or one writer, as holdfast::client::shared_mutex(). Both sides have these terms.
   blocking::shared_mutex shared_mutex(std::string_view name, lock_options = {}) const;
+  /// Opens when it was counted down to 0, as holdfast::client::latch().
+  blocking::latch latch(std::string_view name) const;
   blocking::red_lock red_lock(std::string_view name, lock_options = {}, reentrancy = reentrancy::reentrant) const;
 
   /// Runs any operation of the library on the client's thread, as a task of the calling one, and waits for its result:
