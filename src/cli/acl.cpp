@@ -64,6 +64,7 @@ asio::awaitable<int> acl(acl_options options) {
   demand.simple = options.simple;
   demand.permits = options.permits;
   demand.shared = options.shared;
+  demand.latch = options.latch;
   demand.notes |= options.notes;
   demand.braces = options.braces;
   demand.operates = options.operates;

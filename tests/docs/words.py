@@ -42,6 +42,7 @@ BUDGETS = {  # words
     "docs/guide/red_lock.md": 600,
     "docs/guide/safety.md": 1700,
     "docs/guide/settings.md": 450,
+    "docs/guide/start_together.md": 420,
     "docs/guide/testing.md": 1000,
     "docs/guide/topologies.md": 900,
     "docs/guide/upgrading.md": 600,
@@ -53,6 +54,7 @@ BUDGETS = {  # words
     "docs/internals/design.md": 1250,
     "docs/internals/errors.md": 370,
     "docs/internals/history_test.md": 900,
+    "docs/internals/latch.md": 420,
     "docs/internals/leases.md": 240,
     "docs/internals/profile.md": 560,
     "docs/internals/permits.md": 430,
@@ -67,8 +69,8 @@ BUDGETS = {  # words
     "docs/internals/tour.md": 380,
 }
 OTHER_PAGES = 1500  # a page that needs more is two pages
-# 18,000, and 700 for the page of a kind that needs one of its own: readers and writers.
-GROUPS = {"the guide": (18_700, r"docs/(guide/.*|quickstart)\.md"), "the internals": (12_400, r"docs/internals/.*\.md")}
+# 18,000, and the pages of kinds that need one of their own: 700 for readers and writers, 400 for start together.
+GROUPS = {"the guide": (19_100, r"docs/(guide/.*|quickstart)\.md"), "the internals": (12_750, r"docs/internals/.*\.md")}
 LONGEST = 40  # words of a sentence
 MEDIAN = 16
 BOOKISH = ("as ever", "at the latest", "besides", "but for", "by far the most", "for ever", "in vain", "lest", "of which",

@@ -27,7 +27,8 @@ std::string read_file(const std::string& path) {
 
 /// The shell block under `<!-- run: name -->`.
 std::string block_of_the_pages(const std::string& name) {
-  const auto page = read_file(INCIDENT_MD) + read_file(OPERATING_MD) + read_file(POOL_MD) + read_file(READERS_MD);
+  const auto page = read_file(INCIDENT_MD) + read_file(OPERATING_MD) + read_file(POOL_MD) + read_file(READERS_MD) +
+                    read_file(START_MD);
   const std::string marker = "<!-- run: " + name + " -->\n\n```sh\n";
   const auto at = page.find(marker);
   REQUIRE(at != page.npos);
@@ -304,6 +305,17 @@ TEST_CASE("the ACL lines of the operating page are enough, and a shell takes the
   CHECK(w.run(prices.read_holds()) == 1);
   CHECK(w.run(prices.force_unlock()));
   w.eye("ACL", "SETUSER", "locker", "-get", "-set", "-time");
+
+  const auto ready = redis.latch("l");
+  CHECK(w.code_of(ready.count_down()) == errc::no_permission);
+  CHECK(sh.paste("acl of a latch") == "OK\n");
+  CHECK(w.run(ready.try_set(1)));
+  started<void> waits(w, ready.wait());
+  w.until(
+      [&] { return w.eye("PUBSUB", "NUMSUB", "redisson_countdownlatch__channel__{app:l}").strings().at(1) == "1"; });
+  w.run(ready.count_down());
+  w.until([&] { return waits.succeeded(); });
+  w.eye("ACL", "SETUSER", "locker", "-get", "-set");
 
   CHECK(w.code_of(redis.fenced_mutex("f").lock()) == errc::no_permission);
   CHECK(sh.paste("acl of a fenced_mutex") == "OK\n");

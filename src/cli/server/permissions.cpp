@@ -43,6 +43,8 @@ struct example_names {
   std::string queue = "holdfast_queue:" + braced, readers = "holdfast_readers:" + braced,
               sides_channel = "redisson_rwlock:" + braced, wake_channel = "holdfast_wake:" + braced + ":uuid";
   std::string permits = braced + ":timeout", door = "holdfast_turn:" + braced, permit_channel = "redisson_sc:" + braced;
+  std::string mark = "holdfast_done:" + braced + ":uuid:1",
+              latch_channel = "redisson_countdownlatch__channel__{" + key + '}';
   std::string note = std::string(detail::note_stem) + ':' + braced;
   std::string marker = std::string(detail::vote_marker);
 };
@@ -142,6 +144,12 @@ std::vector<permission> permissions_of(const permission_demand& demand) {
               {"publish", {"publish", names.sides_channel, "0"}},
               {"publish", {"publish", names.wake_channel, "w"}}});
   }
+  if (demand.latch)
+    add(all, {{"get", {"get", key}},
+              {"set", {"set", key, "1"}},
+              {"get", {"get", names.mark}},
+              {"set", {"set", names.mark, "1"}},
+              {"publish", {"publish", names.latch_channel, "0"}}});
   if (demand.notes)
     add(all,
         {{"getrange", {"getrange", names.note, "0", "511"}}, {"set", {"set", names.note, "1"}}, {"time", {"time"}}});
@@ -192,6 +200,8 @@ words least_rules(const permission_demand& demand) {
     add_rules(rules, '~', beside("holdfast_turn", demand.prefix, demand.braces));
   for (const auto* stem : {"holdfast_queue", "holdfast_readers"})
     if (!demand.prefix.empty() && demand.shared) add_rules(rules, '~', beside(stem, demand.prefix, demand.braces));
+  if (!demand.prefix.empty() && demand.latch)
+    add_rules(rules, '~', beside("holdfast_done", demand.prefix, demand.braces));
   if (!demand.prefix.empty() && (demand.notes || demand.operates))
     add_rules(rules, '~', beside(detail::note_stem, demand.prefix, demand.braces));
   if (!demand.prefix.empty() && demand.red) rules.push_back('~' + std::string(detail::vote_marker) + '*');
@@ -206,6 +216,8 @@ words least_rules(const permission_demand& demand) {
     if (demand.shared || demand.operates) grant(channels::shared_mutex);
     if (demand.shared || demand.operates) grant(channels::wake);
     if (demand.shared) grant("holdfast_waiters");
+    // The channel of a latch has braces around any name.
+    if (demand.latch) rules.push_back("&redisson_countdownlatch__channel__{" + pattern_of(demand.prefix) + '*');
   }
   rules.push_back("-@all");
   for (const auto& granted : permissions_of(demand)) {
