@@ -146,6 +146,25 @@ asio::awaitable<std::string> obey(const command& c, Lock lock, std::vector<Lease
   throw std::invalid_argument("unknown command");
 }
 
+/// What a latch has.
+asio::awaitable<std::string> count(const command& c, holdfast::latch latch) {
+  if (c.verb() == "set") {
+    const bool set = co_await latch.try_set(static_cast<std::uint32_t>(std::stoul(c.words.at(6))));
+    co_return set ? "yes" : "no";
+  }
+  if (c.verb() == "left") {
+    const auto left = co_await latch.count();
+    co_return std::to_string(left);
+  }
+  if (c.verb() == "down")
+    co_await latch.count_down();
+  else if (c.verb() == "wait")
+    co_await latch.wait();
+  else
+    throw std::invalid_argument("unknown command");
+  co_return "ok";
+}
+
 class agent {
  public:
   asio::awaitable<void> read_commands() {
@@ -199,6 +218,7 @@ class agent {
       co_await holdfast::red_lock::initialise(client);
       co_return "ok";
     }
+    if (c.kind() == "countdown") co_return co_await count(c, client.latch(c.name()));
     auto& own = tasks_[c.task()];
     if (c.kind() == "multi") {
       const std::vector<holdfast::mutex> parts{client.mutex(c.name() + ":1", own.owner),

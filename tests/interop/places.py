@@ -159,6 +159,8 @@ class Lock:
         """How many clients subscribe: NUMSUB counts SUBSCRIBE, SHARDNUMSUB counts SSUBSCRIBE."""
         stem = self.STEMS.get(self.kind.partition("-")[0], "redisson_lock__channel:")
         channels = [stem + (key if "{" in key else "{" + key + "}") for key in self.keys]
+        if self.kind == "countdown":
+            channels = ["redisson_countdownlatch__channel__{" + self.name + "}"]
         replies = [reply for channel in channels for reply in self.place.ask("PUBSUB", verb, channel)]
         return sum(reply[1] for reply in replies if isinstance(reply, list))
 

@@ -3,7 +3,7 @@
 import signal
 import time
 
-from agents import Owner
+from agents import LIMIT, Owner
 from places import wait_for
 from rows import OURS_FIRST, THEIRS_FIRST, Row, Skipped, ends, renews
 
@@ -338,6 +338,39 @@ def permits_of_both(a, b, lock):
     assert lock.permits() == (3, 0)
 
 
+def opens_for_both(a, b, lock):
+    """The first to set a latch sets it. Its waiters of both sides wait for the last count of either."""
+    counter, other = a.owner(lock), b.owner(lock)
+    assert [counter.ask("set", 3), other.ask("set", 5)] == ["yes", "no"]
+    waiting = [side.owner(lock).begin("wait") for side in (a, b)]
+    wait_for("a waiter of each side", lambda: lock.waiters("NUMSUB") + lock.waiters("SHARDNUMSUB") == 2)
+    assert [counter.ask("down"), other.ask("down")] == ["ok", "ok"]
+    assert [counter.ask("left"), other.ask("left")] == ["1", "1"]
+    assert not any(each.done() for each in waiting)
+    assert counter.ask("down") == "ok"
+    assert [each.result(LIMIT) for each in waiting] == ["ok", "ok"]
+    assert [counter.ask("left"), other.ask("left"), other.ask("down"), other.ask("left")] == ["0", "0", "ok", "0"]
+    lock.wait_until_free()
+
+
+def opens_under_any_name(a, b, lock):
+    any_name(a, b, lock, opens_for_both)
+
+
+def counts_each_once(a, b, lock):
+    """Many count down at once, on both sides."""
+    each = 60
+    assert a.owner(lock).ask("set", 2 * each + 1) == "yes"
+    waiting = [side.owner(lock).begin("wait") for side in (a, b)]
+    counted = [side.owner(lock).begin("down") for side in (a, b) for _ in range(each)]
+    assert {each.result(LIMIT) for each in counted} == {"ok"}
+    assert b.owner(lock).ask("left") == "1"
+    assert not any(each.done() for each in waiting)
+    assert b.owner(lock).ask("down") == "ok"
+    assert [each.result(LIMIT) for each in waiting] == ["ok", "ok"]
+    lock.wait_until_free()
+
+
 READ_WRITE = ("read", "write")
 DATA = ("semaphore", "latch", "bucket", "map")
 TABLE = [
@@ -362,6 +395,9 @@ TABLE = [
     Row("under a name of any bytes {a} reads on when a reader of {b} has ended", reads_on_under_any_name, ("read-write",),
         ("one", "cluster")),
     Row("{a} and {b} share three permits", permits_of_both, ("permits",), ("one", "cluster")),
+    Row("{a} counts the last of a latch down, and lets in who waits of {a} and {b}", opens_for_both, ("countdown",), EVERYWHERE),
+    Row("a name of any bytes is one latch for {a} and {b}", opens_under_any_name, ("countdown",), ("one",), OURS_FIRST),
+    Row("each count of many callers of {a} and {b} counts once", counts_each_once, ("countdown",), ("one", "cluster"), OURS_FIRST),
     Row("{a} locks again what it holds, and {b} stays outside until the last unlock", counts, COUNTED, ("one", "cluster")),
     Row("{b} gets the lock when {a}'s lease ends, and {a}'s unlock says so", ends, ALL, ("one",)),
     Row("{b} breaks the hold of {a} by force, which wakes {a}'s waiter", forced, COUNTED, EVERYWHERE),

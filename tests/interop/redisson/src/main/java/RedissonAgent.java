@@ -17,6 +17,7 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.TimeUnit;
 import org.redisson.Redisson;
+import org.redisson.api.RCountDownLatch;
 import org.redisson.api.RFencedLock;
 import org.redisson.api.RLock;
 import org.redisson.api.RPermitExpirableSemaphore;
@@ -57,6 +58,7 @@ public final class RedissonAgent {
     final var client = clients.get(c.place());
     if (c.verb().equals("use")) return use(client, c.kind(), c.name());
     if (c.verb().equals("look")) return look(client, c.kind(), c.name());
+    if (c.kind().equals("countdown")) return count(c, client.getCountDownLatch(c.name()));
     if (c.kind().startsWith("permit")) return permits(c, client.getPermitExpirableSemaphore(c.name()));
     final var lock = lock(client, c.kind(), c.name());
     switch (c.verb()) {
@@ -107,6 +109,20 @@ public final class RedissonAgent {
               return null;
             },
             () -> semaphore.release(own.pop()));
+      default: throw new IllegalArgumentException("unknown command");
+    }
+  }
+
+  private static String count(Command c, RCountDownLatch latch) throws Exception {
+    switch (c.verb()) {
+      case "set": return yes(latch.trySetCount(Long.parseLong(c.words[6])));
+      case "left": return String.valueOf(latch.getCount());
+      case "down":
+        latch.countDown();
+        return "ok";
+      case "wait":
+        latch.await();
+        return "ok";
       default: throw new IllegalArgumentException("unknown command");
     }
   }
