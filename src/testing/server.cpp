@@ -11,6 +11,7 @@
 #include "lua_scripts.hpp"
 #include "protocol/derived_keys.hpp"
 #include "protocol/kind.hpp"
+#include "protocol/latch/countdown_latch.hpp"
 #include "protocol/permits/permit_lock.hpp"
 #include "protocol/shared/shared_lock.hpp"
 #include "protocol/vote/vote.hpp"
@@ -25,11 +26,13 @@ const std::string rival = "another-client:1";
 /// The TTL of one reader is a key of its own, whose name ends with this.
 constexpr std::string_view deadline_suffix = ":rwlock_timeout:1";
 constexpr std::string_view write_suffix = ":write";
+constexpr long long most_counted = 0xFFFF'FFFF;
 
-/// A string that is no lock: a fencing counter, a turn, a reader's TTL, or the mark of a voting primary.
+/// A string that is no lock: a fencing counter, a turn, a reader's TTL, the mark of a call to a latch, or that of a
+/// voting primary.
 bool is_side_key(std::string_view key) {
   return key.starts_with("redisson_lock_token:") || key.starts_with("holdfast_turn:") ||
-         key.ends_with(deadline_suffix) || key == detail::vote_marker;
+         key.starts_with("holdfast_done:") || key.ends_with(deadline_suffix) || key == detail::vote_marker;
 }
 
 std::string quoted(std::string_view key) {
@@ -272,6 +275,23 @@ std::vector<stored_semaphore> server::semaphores() const {
 
 std::optional<stored_semaphore> server::semaphore(std::string_view key) const {
   return semaphore_in(machine_->program().keys(), key);
+}
+
+std::uint32_t server::latch_count(std::string_view key) const {
+  const auto left = counter_in(machine_->program().keys(), key).value_or(0);
+  return static_cast<std::uint32_t>(std::clamp(left, 0LL, most_counted));
+}
+
+void server::count_down(std::string_view key, std::uint32_t n) {
+  auto& program = machine_->program();
+  const auto left = latch_count(key);
+  if (left == 0) throw std::logic_error(error_text(quoted(key) + " is no latch that is set"));
+  if (n < left) {
+    program.tamper().put(key, std::to_string(left - n));
+    return;
+  }
+  program.tamper().erase(key);
+  program.execute({"PUBLISH", detail::channel_of(*detail::latch_keys(key)), "0"});
 }
 
 void server::lose(std::string_view key) {

@@ -194,6 +194,51 @@ TEST_CASE("a semaphore is shown with the number of its permits, and with a holde
   CHECK(server.semaphore("shop:N")->permits == 3);
 }
 
+TEST_CASE("a latch is counted down by a service and by another client, and its marks are no locks") {
+  asio::io_context io;
+  testing::server server(io);
+  auto redis = server.make_client({.key_prefix = "shop:"});
+  const auto ready = redis.latch("ready");
+  CHECK(server.run(ready.try_set(4)));
+  CHECK(server.latch_count("shop:ready") == 4);
+  bool open = false;
+  asio::co_spawn(
+      io,
+      [&]() -> asio::awaitable<void> {
+        co_await ready.wait();
+        open = true;
+      },
+      asio::detached);
+  server.run(ready.count_down());
+  CHECK(server.locks().empty());
+  server.count_down("shop:ready", 2);
+  CHECK(server.latch_count("shop:ready") == 1);
+  server.advance(1s);
+  CHECK_FALSE(open);
+  server.count_down("shop:ready");
+  server.advance(10ms);  // by the message
+  CHECK(open);
+  CHECK(server.latch_count("shop:ready") == 0);
+  CHECK_THROWS_AS(server.count_down("shop:ready"), std::logic_error);
+  server.check();
+}
+
+TEST_CASE("a count-down in an outage of the kit goes on, and is counted once") {
+  asio::io_context io;
+  testing::server server(io);
+  auto redis = server.make_client();
+  const auto ready = redis.latch("ready");
+  CHECK(server.run(ready.try_set(3)));
+  server.stop_answering();
+  CHECK(code_of([&] { server.run(ready.count_down()); }) == errc::unconfirmed);
+  CHECK(server.latch_count("ready") == 3);
+  server.answer_again();
+  server.advance(2s);
+  CHECK(server.latch_count("ready") == 2);
+  CHECK_FALSE(server.run(ready.wait_for(100ms)));
+  server.check();
+}
+
 TEST_CASE("a permit that has ended is not shown, although nobody has taken it back") {
   asio::io_context io;
   testing::server server(io);

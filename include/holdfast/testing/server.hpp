@@ -9,6 +9,7 @@
 
 #include <boost/asio/any_io_executor.hpp>
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -101,10 +102,16 @@ class server : public world {
   /// The holder of a lock; empty: it is free. Of a shared_mutex the writer, or the first that reads.
   std::optional<lock_holder> holder(std::string_view key) const;
 
-  /// Every semaphore that has its counter, sorted by name.
+  /// Every semaphore that has its counter, sorted by name. A latch that is set looks the same, and is among them.
   std::vector<stored_semaphore> semaphores() const;
   /// The semaphore at this key; empty: there is none.
   std::optional<stored_semaphore> semaphore(std::string_view key) const;
+
+  /// The count of a latch; 0: it is open, or not set.
+  std::uint32_t latch_count(std::string_view key) const;
+  /// Another client counts a latch down by n. Waiters are notified when it opens. Throws std::logic_error if it is
+  /// open.
+  void count_down(std::string_view key, std::uint32_t n = 1);
 
   /// Removes the key, as DEL, an eviction or a lost write do. No client is notified: the holder learns of it at its
   /// next renewal or unlock. Of a semaphore: removes all permits that are out, and the counter. Throws std::logic_error
