@@ -11,7 +11,7 @@ namespace holdfast::cli {
 namespace {
 
 constexpr const char* counter_text =
-    " with a number. A semaphore without permits out, an RSemaphore and a counter look alike";
+    " with a number. A latch, a semaphore without permits out, an RSemaphore and a counter look alike";
 
 }  // namespace
 

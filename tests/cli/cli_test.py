@@ -355,8 +355,9 @@ def semaphores(place):
     titles = "NAME  KIND  COUNT TTL  WAITERS TOKEN  SINCE  PROCESS  HOLDER  NOTE\n"
     place.server.do("SET", "rsemaphore", "5")
     place.transcript(["list"], titles)
+    place.server.do("SET", "holdfast_done:{latch}:uuid:1", "3", "PX", "60000")
     place.transcript(["list", "--any-string"], titles)
-    place.transcript(["inspect", "rsemaphore"], "rsemaphore is no lock: a string with a number. A semaphore without permits out, an "
+    place.transcript(["inspect", "rsemaphore"], "rsemaphore is no lock: a string with a number. A latch, a semaphore without permits out, an "
                      "RSemaphore and a counter look alike\n", status=65)
     check(place.lines("inspect", "rsemaphore", status=65) == [{"name": "rsemaphore", "state": "no lock", "type": "string"}], "JSON")
     place.transcript(["free", "rsemaphore"], "holdfast: rsemaphore was not freed: it is a number; if that is a semaphore, give "

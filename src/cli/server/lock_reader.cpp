@@ -39,9 +39,9 @@ std::optional<long long> subscribers(const redis::reply& reply) {
   return reply.elements[1].integer;
 }
 
-/// A string with a TTL that is no lock: a note, a turn, or the TTL of a reader.
+/// A string with a TTL that is no lock: a note, a turn, the mark of a latch's call, or the TTL of a reader.
 bool is_beside_lock(std::string_view key) {
-  for (const auto stem : {detail::note_stem, std::string_view("holdfast_turn")})
+  for (const auto stem : {detail::note_stem, std::string_view("holdfast_turn"), std::string_view("holdfast_done")})
     if (key.starts_with(stem) && key.substr(stem.size()).starts_with(':')) return true;
   return key.ends_with(":rwlock_timeout:1");
 }
