@@ -25,21 +25,23 @@ struct lock_keys;
 /// open.
 ///
 /// A latch that was not set is open: its wait() returns at once. So set it before anybody waits. try_set() of several
-/// processes sets it once. The count is the string `name`, without TTL: its end would look like 0. Whoever sets a latch
-/// that may never open deletes the key.
+/// processes sets it once. The count is the string `name`, without TTL: its end would look like 0. Programs delete the
+/// key of a latch that will never open.
 ///
-/// A process that dies before its count_down() is never counted, and the latch stays closed. Wait with wait_for() where
-/// that may happen.
+/// A process that dies before its count_down() is never counted, and the latch stays closed. Use wait_for() if that may
+/// happen.
 ///
 /// Each call is counted exactly once, also if connections end, answers are lost, or another server takes over. A call
 /// that changes the count leaves a mark at `holdfast_done:{name}:<id>` for about a minute. A failover that loses the
-/// count loses the mark with it, and the call is then sent again. Redis must keep its data: a lost count opens the
-/// latch.
+/// count loses the mark with it: the client then sends its count-downs of the last ten seconds again.
+///
+/// Redis must keep its data. A latch whose key is lost is open, also one that was set just before a failover that lost
+/// it.
 ///
 /// In a cluster the name, with its key_prefix, must have no brace, else invalid_name: Redisson's channel always adds
 /// braces. A client with several primaries (red_lock) has no latch: invalid_config.
 ///
-/// While the client drains, wait() throws shutting_down, also to those that wait already. The other calls go on.
+/// While the client drains, wait() throws shutting_down, and so do calls that wait already. The other calls go on.
 ///
 /// Every function may be called from any thread, copies its arguments, and returns a lazy awaitable. It resumes on the
 /// awaiting coroutine's executor, never inside the call. Cancelled: operation_aborted at once. A wait that is cancelled
@@ -49,8 +51,8 @@ struct lock_keys;
 /// tls_failed, protocol_error.
 ///
 /// The ACL user needs the permissions of a mutex and more. Keys and channel, for the key_prefix `p`:
-/// `~p* ~holdfast_done:{p* &redisson_countdownlatch__channel__{p*`. The commands GET and SET.
-/// connect() does not check these.
+/// `~p* ~holdfast_done:{p* &redisson_countdownlatch__channel__{p*`. The commands GET and SET. connect() does not check
+/// these.
 class HOLDFAST_EXPORT latch {
  public:
   /// Sets the count: 1 to 2^31-1, else invalid_argument, and nothing is sent. Returns false if it was set before, by

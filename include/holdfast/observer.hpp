@@ -61,9 +61,10 @@ enum class event_kind {
   // In the background: not of a hold, or of one that has ended.
   released_late,     ///< a late or cancelled grant was released, or an unconfirmed release was confirmed. Also for
                      ///< holds of a closed client, holds lost by expiry, and a hold whose release a replaced server had
-                     ///< answered
+                     ///< answered. Of a latch: such a count-down was confirmed
   release_given_up,  ///< such a release was refused, or not confirmed in time: before its key must be gone, or before
-                     ///< the grace of shutdown() was over. The key ends with its TTL. Field: reason
+                     ///< the grace of shutdown() was over. The key ends with its TTL. Of a latch: such a count-down.
+                     ///< Field: reason
   waiting_for_ourselves,  ///< a lock() without owner and without a deadline waits for itself: its own coroutine (the
                           ///< thread of its co_spawn) has locked this name without owner
   perhaps_waiting_for_ourselves,  ///< the same, but one of the two coroutines is not known: a hint, not an alarm
