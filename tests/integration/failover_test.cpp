@@ -153,3 +153,20 @@ TEST_CASE("a release that had not reached the promoted replica is sent again whe
   CHECK(w.heard->count(kind::released_late) == 1);
   CHECK(w.to_second("KEYS", "m").array().empty());
 }
+
+TEST_CASE("a count that had not reached the promoted replica is counted there, and no other one twice") {
+  two_servers w;
+  auto redis = w.make_behind();
+  w.run(redis.latch("l").try_set(5));
+  w.run(redis.latch("l").count_down());
+  w.replicate();
+  w.promote();
+  w.run(redis.latch("l").count_down());  // answered by the one that is about to die
+  REQUIRE(w.to_second("GET", "l") == "4");
+  w.server.kill();
+  w.lead_to(w.second);
+  w.run(redis.latch("l").count_down());
+  w.until([&] { return w.to_second("GET", "l") == "2"; });
+  w.run(redis.shutdown(5s));
+  CHECK(w.to_second("GET", "l") == "2");
+}

@@ -83,7 +83,7 @@ class latch_life {
     set();
     for (int act = 0; act < 200; ++act) {
       run_for(between(20us, chance(30) ? 60ms : 4ms));
-      if (chance(10)) disturb();
+      if (chance(25)) disturb();
       act_of(some_client());
     }
     ending_ = true;
@@ -267,7 +267,7 @@ class latch_life {
 TEST_CASE("a latch counts each call once and opens once, whatever becomes of its clients") {
   coverage met;
   std::size_t confirmed = 0, repeated = 0, let_in = 0;
-  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+  for (std::uint64_t seed = 0; seed < 500; ++seed) {
     latch_life life(seed, met);
     INFO("seed " << seed);
     REQUIRE_NOTHROW(life.live());
