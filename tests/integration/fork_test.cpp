@@ -66,3 +66,32 @@ TEST_CASE("a child that runs its copy of the context takes nothing from the pare
   CHECK(w.heard->count(event_kind::outage) == 0);
   CHECK(w.heard->count(event_kind::lost) == 0);
 }
+
+TEST_CASE(
+    "the child of a client that waits for a latch counts nothing and waits for nothing, and the parent waits on") {
+  world w;
+  auto redis = w.make();
+  const auto start = redis.latch("start");
+  w.run(start.try_set(1));
+  started<void> waits(w, start.wait());
+  w.until([&] { return w.eye("PUBSUB", "NUMSUB", "redisson_countdownlatch__channel__{start}").array()[1] == 1; });
+  raw_client monitor(w.server);
+  monitor.monitor();
+
+  w.io.notify_fork(asio::execution_context::fork_prepare);
+  const bool as_promised = in_child([&] {
+    w.io.notify_fork(asio::execution_context::fork_child);
+    w.pass(50ms);
+    bool good = waits.answer && waits.answer->error() == errc::shutting_down;
+    good &= w.code_of(start.count_down()) == errc::shutting_down;
+    good &= w.code_of(start.wait()) == errc::shutting_down;
+    w.run(redis.shutdown(50ms));
+    return good;
+  });
+  w.io.notify_fork(asio::execution_context::fork_parent);
+  CHECK(as_promised);
+  CHECK_FALSE(monitor.next_monitor_line(0ms));  // nobody else could have sent anything
+  CHECK_FALSE(waits.answer);
+  w.run(start.count_down());
+  w.until([&] { return waits.succeeded(); });
+}

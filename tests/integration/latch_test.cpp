@@ -188,6 +188,35 @@ TEST_CASE_METHOD(latch_world, "a client that drains or closes lets nobody wait")
   CHECK(closed.answer->error() == errc::shutting_down);
 }
 
+TEST_CASE("a latch, its client and their context end in any order while a caller waits") {
+  world w;
+  std::optional<asio::io_context> io(std::in_place);
+  std::optional<client> redis(std::in_place, io->get_executor(), w.settings());
+  auto start = redis->latch("start");
+  w.eye("SET", "start", 1);
+  bool over = false;
+  asio::co_spawn(
+      *io, [start]() -> asio::awaitable<void> { co_await start.wait(); }, [&](std::exception_ptr) { over = true; });
+  const auto listens = [&] {
+    return w.eye("PUBSUB", "NUMSUB", "redisson_countdownlatch__channel__{start}").array()[1] == 1;
+  };
+  while (!listens()) io->run_one_for(1ms);
+  SECTION("the context first") {
+    io.reset();
+    CHECK_FALSE(over);  // destroyed with its context, as Asio does
+    CHECK(w.code_of(start.wait()) == errc::shutting_down);
+    redis.reset();
+  }
+  SECTION("the client first") {
+    redis.reset();
+    io->run();
+    CHECK(over);
+    CHECK(w.code_of(start.count_down()) == errc::shutting_down);
+  }
+  io.reset();
+  w.until([&] { return !listens(); });
+}
+
 TEST_CASE("a count-down of which any command or reply is lost is counted once") {
   world w;
   proxy net(w.server);
