@@ -30,6 +30,7 @@ set(rank_sync/inquiry 440)
 set(rank_sync/line 440)
 set(rank_sync/lookout 445)
 set(rank_sync/several 450)
+set(rank_sync/worker 450)
 set(rank_sync 460)    # engine, registry, name: they put the rooms together
 set(rank_config 500)  # what a user may set: read and checked
 set(rank_face 500)    # the public headers besides those below
@@ -42,7 +43,7 @@ set(rank_testing/sim 800) # a Redis in memory, for tests
 set(rank_testing 810)     # and what users have of it
 set(rank_cli/server 900)  # the command line's own view of servers
 set(rank_cli 910)
-set(leaf_headers error observer export version config owner_id lease_state lock_holder lock_options)  # of no layer
+set(leaf_headers error observer export version config owner_id lease_state lock_holder lock_options worker_state)  # of no layer
 set(top_headers client holdfast)
 
 # The only Boost in public headers: everything else would be paid by each file of every user.

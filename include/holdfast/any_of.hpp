@@ -63,6 +63,7 @@ class HOLDFAST_EXPORT any_of {
   asio::awaitable<std::optional<lease>> try_lock_for(milliseconds wait, lock_options = {}) const;
 
  private:
+  friend detail::access;
   std::weak_ptr<detail::core> core_;
   std::shared_ptr<const std::vector<std::shared_ptr<const detail::lock_keys>>> locks_;
   std::optional<holdfast::owner> owner_;

@@ -4,6 +4,7 @@
 #include <holdfast/blocking/client.hpp>
 #include <holdfast/blocking/expirable_semaphore.hpp>
 #include <holdfast/blocking/latch.hpp>
+#include <holdfast/blocking/keep_running.hpp>
 #include <holdfast/blocking/lockable.hpp>
 #include <holdfast/blocking/mutex.hpp>
 #include <holdfast/blocking/several.hpp>

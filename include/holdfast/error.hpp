@@ -52,7 +52,8 @@ enum class errc {
                      ///< renew(): still held, until the validity ends. Retry.
   shutting_down,     ///< The client was shut down, drains or is gone. This call (lock(), try_lock(), a query) took
                      ///< nothing. A call about a lease throws closed. Retry in another process.
-  invalid_argument,  ///< A number of permits or a count outside its range. Nothing was sent.
+  invalid_argument,  ///< A number of permits, a count, or an option of keep_running(), outside its range. Nothing
+                     ///< was sent.
 };
 
 /// Groups of codes, by what to do about them: `if (e.code() == condition::retry_later)`. Compares with

@@ -8,6 +8,7 @@
 #include <holdfast/expirable_semaphore.hpp>
 #include <holdfast/fenced_mutex.hpp>
 #include <holdfast/latch.hpp>
+#include <holdfast/keep_running.hpp>
 #include <holdfast/lease.hpp>
 #include <holdfast/multi_lock.hpp>
 #include <holdfast/mutex.hpp>
@@ -18,3 +19,4 @@
 #include <holdfast/simple_mutex.hpp>
 #include <holdfast/version.hpp>
 #include <holdfast/with_lock.hpp>
+#include <holdfast/worker_monitor.hpp>

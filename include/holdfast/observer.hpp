@@ -3,6 +3,7 @@
 #include <holdfast/error.hpp>
 #include <holdfast/export.hpp>
 #include <holdfast/owner_id.hpp>
+#include <holdfast/worker_state.hpp>
 
 #include <chrono>
 #include <cstddef>
@@ -173,6 +174,12 @@ enum class measurement_kind : unsigned char {
             ///< or the script's), script, took, connection, failure (server_refused for an error reply, unconfirmed for
             ///< none)
 
+  // The workers of keep_running(): each worker_entered is followed by exactly one worker_left. Fields: lock_kind, name
+  // (of an any_of only while it runs)
+  worker_entered,    ///< a worker has begun, or is in another state. Field: state
+  worker_left,       ///< it is in this state no more. Field: state
+  worker_run_ended,  ///< a run of its body has ended. Field: outcome
+
   // Connections: each connection_up is followed by exactly one connection_down. Field: connection
   connection_up,    ///< the connection is up and its handshake is done. Field: count (how often it was made)
   in_flight,        ///< the number of commands written to it and not answered has changed. Field: count (the
@@ -194,6 +201,8 @@ struct measurement {
   std::int64_t count = 0;           ///< how often the connection was made; of in_flight: the difference, which may be
                                     ///< negative
   errc failure{};                   ///< of a command; errc{}: it was answered
+  worker_state state{};             ///< of a worker
+  run_outcome outcome{};            ///< of worker_run_ended
 };
 
 /// Receives everything, including background events that are reported nowhere else: renewals, reconnects, late

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include <holdfast/any_of.hpp>
 #include <holdfast/client.hpp>
 #include <holdfast/expirable_semaphore.hpp>
 #include <holdfast/latch.hpp>
@@ -20,6 +21,7 @@
 #include <holdfast/multi_lock.hpp>
 #include <holdfast/mutex.hpp>
 #include <holdfast/shared_mutex.hpp>
+#include <holdfast/worker_monitor.hpp>
 
 #include "base/context_end.hpp"
 #include "base/direct_executor.hpp"
@@ -80,6 +82,8 @@ class core : public lease_home, public std::enable_shared_from_this<core> {
   const detail::naming& naming() const noexcept { return naming_; }
   bool takes_turns() const noexcept { return turns_; }
   const std::string& client_id() const noexcept { return client_id_; }
+  /// By the clock of the client.
+  time_point now() const noexcept { return state_->time.now(); }
   bool closed() const noexcept { return state_->closed.load(std::memory_order_acquire); }
   const std::shared_ptr<context_life>& life() const noexcept { return life_; }
   /// Empty when the context has ended.
@@ -169,6 +173,9 @@ struct access {
   /// multi_lease::renew(). The answer comes no later than `answer_by`.
   static asio::awaitable<void> renew(const multi_lease& leases, milliseconds ttl, time_point answer_by);
   static const std::weak_ptr<core>& home(const mutex& mutex) { return mutex.core_; }
+  static const std::weak_ptr<core>& home(const any_of& locks) { return locks.core_; }
+  static const auto& locks(const any_of& locks) { return locks.locks_; }
+  static const std::shared_ptr<worker_record>& record(const worker_monitor& monitor) { return monitor.record_; }
   static const std::shared_ptr<core>& home(const client& client) { return client.core_; }
   static const shared_keys& keys(const mutex& mutex) { return mutex.keys_; }
   static const std::optional<holdfast::owner>& given_owner(const mutex& mutex) { return mutex.owner_; }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "blocking/loss_stop.hpp"
+#include "blocking/stop_of_call.hpp"
 
 namespace holdfast::blocking::detail {
 namespace {
@@ -58,7 +59,8 @@ void lock_core::check_here() const {
 
 // The calling thread asks, also for a holder that is no thread. A client that drains lets holders take more. A common
 // holder would let each thread in.
-std::optional<lock_core::serial> lock_core::acquire(const owner& thread, std::optional<milliseconds> wait) {
+std::optional<lock_core::serial> lock_core::acquire(const owner& thread, std::optional<milliseconds> wait,
+                                                    const std::stop_token& stop) {
   for (const auto& each : homes_) each->check_may_wait();
   if (!wait) rest_after_failed_tries();
   const auto waiting = std::make_shared<call>();
@@ -68,6 +70,7 @@ std::optional<lock_core::serial> lock_core::acquire(const owner& thread, std::op
     thread_holds& holds;
     const call_ptr& waiting;
   } place{holds_, waiting};
+  const stop_of_call on_stop(home(), waiting, stop);
   try {
     auto got =
         home().get(this_thread(), std::visit([&](const auto& lock) { return taken(lock, wait, terms_); }, underlying_),
@@ -76,6 +79,7 @@ std::optional<lock_core::serial> lock_core::acquire(const owner& thread, std::op
     return keep(thread, std::move(*got));
   } catch (const boost::system::system_error& failure) {
     if (failure.code() != asio::error::operation_aborted) throw;
+    if (stop.stop_requested()) return std::nullopt;
     throw error(errc::closed, about("its object has ended"));
   }
 }
@@ -87,6 +91,10 @@ lock_core::serial lock_core::keep(const owner& thread, any_lease granted) {
 }
 
 lock_core::serial lock_core::lock(const owner& thread) { return *acquire(thread, std::nullopt); }
+
+std::optional<lock_core::serial> lock_core::lock_until_stopped(const owner& thread, const std::stop_token& stop) {
+  return acquire(thread, std::nullopt, stop);
+}
 
 std::optional<lock_core::serial> lock_core::try_lock(const owner& thread, milliseconds wait) {
   const auto got = acquire(thread, wait);

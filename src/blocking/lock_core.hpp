@@ -53,6 +53,8 @@ class lock_core final : public thread_end_listener, public std::enable_shared_fr
   serial lock(const owner& thread);
   /// Empty: not granted in time.
   std::optional<serial> try_lock(const owner& thread, milliseconds wait);
+  /// Empty: the stop was requested before.
+  std::optional<serial> lock_until_stopped(const owner& thread, const std::stop_token& stop);
   void renew(const owner& thread, milliseconds ttl);
   void check(const owner& thread);
   void unlock(const owner& thread) noexcept;
@@ -83,7 +85,8 @@ class lock_core final : public thread_end_listener, public std::enable_shared_fr
   void thread_ends(const owner& thread) noexcept override;
 
  private:
-  std::optional<serial> acquire(const owner& thread, std::optional<milliseconds> wait);
+  std::optional<serial> acquire(const owner& thread, std::optional<milliseconds> wait,
+                                const std::stop_token& stop = {});
   serial keep(const owner& thread, any_lease granted);
   void check_here() const;  // throws closed in a child process
 

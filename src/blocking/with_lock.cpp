@@ -34,8 +34,14 @@ std::optional<error> error_in(const std::exception_ptr& failed) {
 }  // namespace
 
 section::section(lockable& on, std::optional<milliseconds> wait)
-    : core_(access::core(on)), hold_(wait ? core_->try_lock(this_thread(), *wait) : core_->lock(this_thread())),
-      open_(had()) {
+    : section(access::core(on),
+              wait ? access::core(on)->try_lock(this_thread(), *wait) : access::core(on)->lock(this_thread())) {}
+
+section::section(lockable& on, const std::stop_token& stop)
+    : section(access::core(on), access::core(on)->lock_until_stopped(this_thread(), stop)) {}
+
+section::section(std::shared_ptr<lock_core> core, std::optional<std::uint64_t> hold)
+    : core_(std::move(core)), hold_(hold), open_(had()) {
   if (!had()) return;
   try {
     ended_ = core_->watch(this_thread());

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include <holdfast/keep_options.hpp>
+
 #include "cli/access.hpp"
 
 /// The subcommands. Each returns its exit status, and throws holdfast::error and usage_error.
@@ -65,6 +67,13 @@ struct run_options {
   std::vector<std::string> command;
 };
 asio::awaitable<int> run(run_options options);
+
+struct worker_options {
+  run_options run;
+  restart_policy restart = restart_policy::always;
+  milliseconds pause{100}, backoff_cap{30'000};
+};
+asio::awaitable<int> keep(worker_options options);
 
 struct watch_options {
   access_options access;

@@ -83,12 +83,15 @@ void add_sides(CLI::App& command, lock_options_given& lock) {
   command.add_flag("--exclusive", lock.exclusive, "a shared_mutex, to write: alone. A mutex is another kind of lock");
 }
 
+void add_wait(CLI::App& command, acquire_options& acquire) {
+  add_duration(command, "-w,--wait", acquire.wait, "wait at most this long for a busy lock. Default: without a limit");
+  command.add_flag("-n,--no-wait", acquire.no_wait, "do not wait for a busy lock: exit status 75")->excludes("--wait");
+}
+
 void add_terms(CLI::App& command, acquire_options& acquire) {
   add_access(command, acquire.access);
   add_lock(command, acquire.lock, true);
   add_sides(command, acquire.lock);
-  add_duration(command, "-w,--wait", acquire.wait, "wait at most this long for a busy lock. Default: without a limit");
-  command.add_flag("-n,--no-wait", acquire.no_wait, "do not wait for a busy lock: exit status 75")->excludes("--wait");
   add_duration(command, "--ttl", acquire.ttl,
                "how long Redis keeps the lock without renewal, from 0.1 s to 24 h. Default: 30 s. It is renewed");
   add_duration(command, "--max-hold", acquire.max_hold, "renew for this long at most; the lock is lost afterwards");
@@ -98,6 +101,38 @@ void add_terms(CLI::App& command, acquire_options& acquire) {
                   "with --permits or --shared")
       ->type_name("TEXT");
 }
+
+/// "term": on_lost::term.
+template <class Policy>
+void add_policy(CLI::App& command, const char* flag, Policy& into,
+                const std::vector<std::pair<std::string, Policy>>& policies, const char* text) {
+  std::vector<std::string> names;
+  for (const auto& policy : policies) names.push_back(policy.first);
+  command
+      .add_option_function<std::string>(
+          flag,
+          [&into, policies](const std::string& given) {
+            for (const auto& [name, policy] : policies)
+              if (name == given) into = policy;
+          },
+          text)
+      ->type_name("POLICY")
+      ->check(CLI::IsMember(names));
+}
+
+void add_loss(CLI::App& command, run_options& run) {
+  add_policy<on_lost>(
+      command, "--on-lost", run.lost, {{"term", on_lost::term}, {"kill", on_lost::kill}, {"warn", on_lost::warn}},
+      "what a command gets whose lock is lost: term (SIGTERM, after --grace SIGKILL), kill, or warn (a message). "
+      "Default: term");
+  add_duration(command, "--grace", run.grace, "time between SIGTERM and SIGKILL. Default: 5 s");
+}
+
+constexpr const char* environment_text =
+    "The command finds HOLDFAST_LOCK_NAME, HOLDFAST_LOCK_KIND, HOLDFAST_LOCK_ID, with --fenced "
+    "HOLDFAST_FENCE_TOKEN, and HOLDFAST_LOST_FD in its environment. HOLDFAST_LOST_FD is a pipe that ends "
+    "when the lock is lost. Signals go to the command's process group. If holdfast is killed, the command "
+    "is killed, and the lock stays until its TTL ends. ";
 
 std::string help_text() {
   std::string text;
@@ -116,6 +151,7 @@ std::string help_text() {
 
 interface::interface() : app_("Distributed locks on Redis, for those who run them.", "holdfast") {
   app_.require_subcommand(1);
+  add_jobs();
   add_locks();
   add_views();
   add_care();
@@ -129,34 +165,41 @@ CLI::App* interface::add(const char* name, const char* text, chosen_command comm
   return added;
 }
 
-void interface::add_locks() {
+void interface::add_jobs() {
   auto* command = add("run", "Run a command under a lock: holdfast run NAME [options] -- COMMAND [ARG...]",
                       [this] { return run(run_); });
   add_terms(*command, run_.acquire);
-  const std::vector<std::pair<std::string, on_lost>> policies{
-      {"term", on_lost::term}, {"kill", on_lost::kill}, {"warn", on_lost::warn}};
-  command
-      ->add_option_function<std::string>(
-          "--on-lost",
-          [this, policies](const std::string& given) {
-            for (const auto& [name, policy] : policies)
-              if (name == given) run_.lost = policy;
-          },
-          "what a command gets whose lock is lost: term (SIGTERM, after --grace SIGKILL), kill, or warn (a message). "
-          "Default: term")
-      ->type_name("POLICY")
-      ->check(CLI::IsMember({"term", "kill", "warn"}));
-  add_duration(*command, "--grace", run_.grace, "time between SIGTERM and SIGKILL. Default: 5 s");
-  command->footer(
-      "The command finds HOLDFAST_LOCK_NAME, HOLDFAST_LOCK_KIND, HOLDFAST_LOCK_ID, with --fenced "
-      "HOLDFAST_FENCE_TOKEN, and HOLDFAST_LOST_FD in its environment. HOLDFAST_LOST_FD is a pipe that ends "
-      "when the lock is lost. Signals go to the command's process group. If holdfast is killed, the command "
-      "is killed, and the lock stays until its TTL ends. The exit status is the command's, 75 if the lock is busy, 79 "
-      "if "
-      "it was lost.");
+  add_wait(*command, run_.acquire);
+  add_loss(*command, run_);
+  command->footer(std::string(environment_text) +
+                  "The exit status is the command's, 75 if the lock is busy, 79 if it was lost.");
 
-  command = add("hold", "Hold a lock until a signal comes", [this] { return hold(hold_); });
+  command = add("keep", "Keep a command running on one of N hosts: holdfast keep NAME [options] -- COMMAND [ARG...]",
+                [this] { return keep(keep_); });
+  add_terms(*command, keep_.run.acquire);
+  add_loss(*command, keep_.run);
+  add_policy<restart_policy>(*command, "--restart", keep_.restart,
+                             {{"always", restart_policy::always},
+                              {"on-failure", restart_policy::on_failure},
+                              {"never", restart_policy::never}},
+                             "whether a command that has ended runs again: always, on-failure (after a status other "
+                             "than 0, a signal or a loss), or never. Default: always");
+  add_duration(*command, "--pause", keep_.pause, "time after a command that ended with 0. Default: 0.1 s");
+  add_duration(
+      *command, "--max-backoff", keep_.backoff_cap,
+      "longest time after a failure, from 2 s to 24 h. The first is 0.1 s, and each is twice as long. Default: "
+      "30 s");
+  command->footer(std::string(environment_text) +
+                  "Between two runs the lock is free for the other hosts. INT, TERM and QUIT end the command, and "
+                  "holdfast with it: the exit status is the command's, or 128 + N if none runs. With on-failure it is "
+                  "0, with never the command's, 79 if the lock was lost. A command that cannot be started ends "
+                  "holdfast, with 126 or 127.");
+}
+
+void interface::add_locks() {
+  auto* command = add("hold", "Hold a lock until a signal comes", [this] { return hold(hold_); });
   add_terms(*command, hold_.acquire);
+  add_wait(*command, hold_.acquire);
   add_duration(*command, "--for", hold_.duration, "release it after this time");
 
   command = add("wait",
@@ -261,13 +304,15 @@ void interface::read(std::vector<std::string> arguments) {
   if (!arguments.empty() && !arguments.front().starts_with('-') &&
       std::as_const(app_).get_subcommands(is_first).empty())
     throw usage_error("there is no subcommand '" + shown(arguments.front()) + "' (see --help)");
-  // The command of `run` is nobody's options: it is taken away before they are read.
-  if (!arguments.empty() && arguments.front() == "run") {
+  // The command of `run` and `keep` is nobody's options: it is taken away before they are read.
+  if (!arguments.empty() && (arguments.front() == "run" || arguments.front() == "keep")) {
+    const auto verb = arguments.front();
+    auto& command = verb == "run" ? run_.command : keep_.run.command;
     const auto mark = std::find(arguments.begin(), arguments.end(), "--");
-    if (mark != arguments.end()) run_.command.assign(std::next(mark), arguments.end());
+    if (mark != arguments.end()) command.assign(std::next(mark), arguments.end());
     arguments.erase(mark, arguments.end());
-    if (run_.command.empty() && std::none_of(arguments.begin(), arguments.end(), asks_help))
-      throw usage_error("run needs a command behind --: holdfast run NAME [options] -- COMMAND [ARG...]");
+    if (command.empty() && std::none_of(arguments.begin(), arguments.end(), asks_help))
+      throw usage_error(verb + " needs a command behind --: holdfast " + verb + " NAME [options] -- COMMAND [ARG...]");
   }
   std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants it
   app_.parse(std::move(arguments));

@@ -28,6 +28,7 @@ class interface {
 
   CLI::App* add(const char* name, const char* text, chosen_command command);
   void add_locks();
+  void add_jobs();
   void add_views();
   void add_care();
   void add_help();
@@ -41,6 +42,7 @@ class interface {
   hold_options hold_;
   wait_options wait_;
   run_options run_;
+  worker_options keep_;
   watch_options watch_;
   doctor_options doctor_;
   acl_options acl_;

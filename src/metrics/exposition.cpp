@@ -21,6 +21,7 @@ std::string exposition::text() {
   {
     const std::shared_lock lock(counted_.naming_);
     write_locks();
+    write_workers();
   }
   write_renewals();
   write_commands();
@@ -60,6 +61,23 @@ void exposition::write_locks() {
       if (reason == loss_cause::none && lost == 0) continue;  // who is told of each has a cause
       out_.sample({{"kind", kind}, {"lock", lock}, {"reason", to_string(reason)}}, lost);
     }
+  });
+}
+
+void exposition::write_workers() {
+  out_.family("holdfast_keep_workers", "gauge", "Workers of keep_running() at present, by their state.");
+  each_series([&](std::string_view kind, std::string_view lock, const lock_series& of) {
+    if (!of.has_workers()) return;
+    for (std::size_t n = 0; n < of.workers.size(); ++n)
+      if (const auto state = static_cast<worker_state>(n); state != worker_state::stopped)
+        out_.sample({{"kind", kind}, {"lock", lock}, {"state", to_string(state)}}, of.workers[n].get());
+  });
+  out_.family("holdfast_keep_runs_total", "counter", "Runs of the bodies of keep_running() that have ended.");
+  each_series([&](std::string_view kind, std::string_view lock, const lock_series& of) {
+    if (!of.has_workers()) return;
+    for (std::size_t n = 0; n < of.runs.size(); ++n)
+      out_.sample({{"kind", kind}, {"lock", lock}, {"outcome", to_string(static_cast<run_outcome>(n))}},
+                  of.runs[n].get());
   });
 }
 

@@ -20,6 +20,7 @@ class exposition {
   void each_series(Visit visit) const;
 
   void write_locks();
+  void write_workers();
   void write_renewals();
   void write_commands();
   void write_connections();

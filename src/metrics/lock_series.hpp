@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -22,10 +23,17 @@ struct lock_series {
   std::array<durations, ends> times;  // waited or held, by the number of the event
   std::array<counter, loss_causes> losses;
   counter waiters;
+  std::array<counter, worker_states> workers;
+  std::array<counter, run_outcomes> runs;
 
   const durations& waits(std::size_t index) const noexcept { return times[index]; }
   const durations& holds(std::size_t index) const noexcept { return times[call_ends.size() + index]; }
 
+  /// There are workers, or were. Most locks have none, and no lines for them.
+  bool has_workers() const noexcept {
+    const auto counted = [](const counter& each) { return each.get() != 0; };
+    return std::any_of(workers.begin(), workers.end(), counted) || std::any_of(runs.begin(), runs.end(), counted);
+  }
   /// An event that ends a call or a hold: one with a number of `times`, which is n.
   void count(std::size_t index, const event& event) noexcept {
     times[index].add((index < call_ends.size() ? event.waited : event.held).count());

@@ -24,6 +24,12 @@ void metric_store::count_slowly(const measurement& measurement) noexcept {
   switch (measurement.kind) {
     case kind::wait_began: return series_of(measurement.lock_kind, measurement.name).waiters.add();
     case kind::wait_ended: return series_of(measurement.lock_kind, measurement.name).waiters.add(-1);
+    case kind::worker_entered: return worker_count(measurement).add();
+    case kind::worker_left: return worker_count(measurement).add(-1);
+    case kind::worker_run_ended:
+      return series_of(measurement.lock_kind, measurement.name)
+          .runs[static_cast<std::size_t>(measurement.outcome)]
+          .add();
     case kind::woken: return woken_.add();
     case kind::woken_in_vain: return woken_in_vain_.add();
     case kind::polled: return polled_.add();
@@ -55,6 +61,10 @@ lock_series& metric_store::series_of(std::string_view lock_kind, std::string_vie
   auto& all = kinds_.at_index(kind);
   if (room_ == 0) nameless_.add(lock_kind, all);
   return all;
+}
+
+counter& metric_store::worker_count(const measurement& measurement) noexcept {
+  return series_of(measurement.lock_kind, measurement.name).workers[static_cast<std::size_t>(measurement.state)];
 }
 
 // Names are never forgotten, or a hold could end in other series than it has begun in.

@@ -113,6 +113,8 @@ class metric_store {
   }
   lock_series& series_of(std::string_view lock_kind, std::string_view name) noexcept;
   lock_series& named(std::size_t kind, std::string_view name) noexcept;
+  /// Of the workers in its state.
+  counter& worker_count(const measurement& measurement) noexcept;
   durations_of_command& took_by(const measurement& measurement) noexcept;
   /// Nothing: they are to be found by the texts.
   std::optional<std::size_t> seen(const connection_facts& facts) const noexcept {

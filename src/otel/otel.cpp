@@ -63,6 +63,9 @@ class otel_observer final : public observer {
         renewals_->Add(1, {type, {"outcome", "confirmed"}});
         return record(*slack_, measured.ttl.count() > 0 ? seconds(measured.left) / seconds(measured.ttl) : 0, {type});
       case kind::command: return count_command(measured);
+      case kind::worker_entered: return workers_->Add(1, {type, {"state", text(to_string(measured.state))}});
+      case kind::worker_left: return workers_->Add(-1, {type, {"state", text(to_string(measured.state))}});
+      case kind::worker_run_ended: return runs_->Add(1, {type, {"outcome", text(to_string(measured.outcome))}});
       case kind::connection_up:
       case kind::in_flight:
       case kind::connection_down:
@@ -125,6 +128,10 @@ class otel_observer final : public observer {
   const counter renewals_ =
       meter_->CreateUInt64Counter("holdfast.lock.renewals", "Renewals in the background", "{renewal}");
   const counter lost_ = meter_->CreateUInt64Counter("holdfast.lock.lost", "Holds that were lost", "{hold}");
+  const up_down workers_ = meter_->CreateInt64UpDownCounter(
+      "holdfast.keep.workers", "Workers of keep_running() at present, by their state", "{worker}");
+  const counter runs_ = meter_->CreateUInt64Counter("holdfast.keep.runs",
+                                                    "Runs of the bodies of keep_running() that have ended", "{run}");
   const counter wakeups_ =
       meter_->CreateUInt64Counter("holdfast.lock.wakeups", "How often the first of a line asked again", "{attempt}");
   const counter reconnects_ = meter_->CreateUInt64Counter("holdfast.connection.reconnects",

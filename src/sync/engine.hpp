@@ -21,6 +21,7 @@
 #include "sync/several/multi_acquisition.hpp"
 #include "sync/vote/quorum_sender.hpp"
 #include "sync/vote/voting.hpp"
+#include "sync/worker/worker_table.hpp"
 
 namespace holdfast::detail {
 
@@ -96,6 +97,7 @@ class engine final {
   /// `grace`, close() follows with one command timeout, and then `done`. A second call waits with the first; the
   /// shorter grace counts. A close() ends the drain.
   void drain(nanoseconds grace, function<void()> done);
+  worker_table& workers() noexcept { return workers_; }
   /// True: primaries vote, and a majority holds each lock.
   bool several_primaries() const noexcept { return voting_ != nullptr; }
   const config& settings() const noexcept { return env_.settings; }
@@ -139,6 +141,7 @@ class engine final {
   registry registry_;
   const questions questions_;
   detail::latches latches_;
+  worker_table workers_;
   std::list<permission_survey> probes_;
   std::list<run_watch> run_watches_;
   std::size_t prune_run_watches_at_ = 0;

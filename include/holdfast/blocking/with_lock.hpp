@@ -25,17 +25,20 @@ class HOLDFAST_EXPORT section {
   /// Waits for the lock: at most `wait`, or indefinitely if that is empty. Throws as lockable::lock() or
   /// try_lock_for(). Throws lost or closed if the hold is over before the function begins.
   explicit section(lockable& on, std::optional<milliseconds> wait = {});
+  /// Waits until the stop is requested.
+  section(lockable& on, const std::stop_token& stop);
   section(const section&) = delete;
   section& operator=(const section&) = delete;
   ~section();
 
-  /// False: the lock was not granted in time, and there is nothing to end.
+  /// False: the lock was not granted in time, or before the stop, and there is nothing to end.
   bool had() const noexcept { return hold_.has_value(); }
   const std::stop_token& stop() const noexcept { return stop_; }
   /// Releases the hold. Throws what the caller of its function is to get. `thrown`: by the function, or null.
   void end(const std::exception_ptr& thrown);
 
  private:
+  section(std::shared_ptr<lock_core> core, std::optional<std::uint64_t> hold);
   void give_back() noexcept;
 
   const std::shared_ptr<lock_core> core_;
