@@ -31,19 +31,20 @@ struct command_failure : std::runtime_error {
   int status;
 };
 
-/// Says why the lock was refused. keep_running() tries again.
+/// Says why the lock is not granted. keep_running() waits, or tries again.
 class refusal_report final : public observer {
  public:
-  explicit refusal_report(const run_options& options) : options_(options) {}
+  explicit refusal_report(run_options options) : options_(std::move(options)) {}
   void on(const event& event) noexcept override try {
     if (event.kind == event_kind::acquire_failed) notify(options_, "refused", event.reason.message());
+    if (event.kind == event_kind::outage) notify(options_, "outage", event.reason.message());
   } catch (...) {
     // No memory: the notice is dropped.
   }
   bool wants_ids() const noexcept override { return false; }
 
  private:
-  const run_options& options_;
+  const run_options options_;
 };
 
 /// A command that is run again and again under a lock, until its policy or a signal ends it.
@@ -117,7 +118,7 @@ class kept_command {
     running_ = false;
     if (stopped_ || !end.started) end_with(end.status);
     if (end.status == done || end.for_loss) co_return;
-    notify(options_.run, "failed", "the command ended with status " + std::to_string(end.status));
+    if (!is_over_) notify(options_.run, "failed", "the command ended with status " + std::to_string(end.status));
     throw command_failure(end.status);
   }
 

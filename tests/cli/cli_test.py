@@ -582,6 +582,54 @@ def run(place):
 
 
 @case
+def keep(place):
+    place.transcript(["keep", "x", "--restart", "on-failure", "--", "echo", "works"], "works\n")
+    place.transcript(["keep", "x", "--restart", "never", "--", "sh", "-c", "exit 3"],
+                     "holdfast: x: the command ended with status 3\n", status=3)
+    place.transcript(["keep", "x", "--", "/no/such/command"], "holdfast: x: /no/such/command: No such file or directory\n", status=127)
+    place.fits("keep", json.loads(place.finish("keep", "x", "--json", "--restart", "never", "--", "false", status=1)))
+    check(not place.server.keys(), "the lock is left")
+
+
+@case
+def keep_runs_a_command_again(place):
+    twice = place.start("keep", "x", "--pause", "0.01", "--", "echo", "again").wait_for("again", 2)
+    twice.signal(signal.SIGTERM)
+    check(twice.finish() in (0, 128 + signal.SIGTERM), twice.output)
+    failing = place.start("keep", "x", "--", "sh", "-c", "exit 5").wait_for("status 5", 3)
+    failing.signal(signal.SIGTERM)
+    check(failing.finish() in (5, 128 + signal.SIGTERM), failing.output)
+    check(not place.server.keys(), "the lock is left")
+
+
+@case
+def keep_runs_a_command_on_one_host(place):
+    script = ["--ttl", "1", "--", "sh", "-c", "echo works; exec sleep 60"]
+    first = place.start("keep", "x", *script).wait_for("works")
+    second = place.start("keep", "x", *script)
+    wait_until(lambda: place.server.do("PUBSUB", "CHANNELS", "*"), "the second waits")
+    first.signal(signal.SIGTERM)
+    check(first.finish() == 128 + signal.SIGTERM, first.output)
+    second.wait_for("works")
+    # Another has taken the lock by force: the command ends, and begins again when the lock is free.
+    place.server.do("DEL", "x")
+    place.server.lock("x")
+    second.wait_for("the lock is lost")
+    wait_until(lambda: len(second.processes()) == 1, "the command has ended")
+    place.server.do("DEL", "x")
+    second.wait_for("works", 2)
+    second.signal(signal.SIGTERM)
+    check(second.finish() == 128 + signal.SIGTERM, second.output)
+    # A signal ends a worker that waits.
+    place.server.lock("x")
+    third = place.start("keep", "x", *script)
+    wait_until(lambda: place.server.do("PUBSUB", "CHANNELS", "*"), "the third waits")
+    third.signal(signal.SIGUSR1)
+    third.signal(signal.SIGINT)
+    check(third.finish() == 128 + signal.SIGINT, third.output)
+
+
+@case
 def wait(place):
     place.transcript(["wait", "orders:42"], "orders:42 is free\n")
     place.server.lock("orders:42")
@@ -742,7 +790,9 @@ def nobody_answers(place):
 
 @case
 def wrong_command_lines(place):
-    for arguments in ([], ["no-such"], ["list", "--no-such"], ["inspect"], ["run", "x"], ["run", "x", "--on-lost", "no", "--", "a"],
+    for arguments in ([], ["no-such"], ["list", "--no-such"], ["inspect"], ["run", "x"], ["keep", "x"], ["keep", "x", "--restart", "no", "--", "a"],
+                      ["keep", "x", "-n", "--", "a"], ["keep", "x", "--permits", "3", "--take", "2", "--", "a"],
+                      ["keep", "x", "--max-backoff", "1", "--", "a"], ["run", "x", "--on-lost", "no", "--", "a"],
                       ["hold", "x", "-w", "soon"], ["hold", "x", "--ttl", "0.001"], ["run", "x", "--fenced", "--simple", "--", "a"],
                       ["hold", "x", "--red"], ["hold", "x", "-n", "-w", "1"], ["inspect", ""], ["completion", "csh"]):
         text = place.finish(*arguments, status=64)

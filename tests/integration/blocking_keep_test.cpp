@@ -54,8 +54,9 @@ TEST_CASE("a worker of a thread runs its function under the lock until it return
   std::uint64_t last_token = 0;
   const auto f = [&](std::stop_token token) {
     CHECK(lock.held());
-    CHECK(lock.token() > last_token);
-    last_token = lock.token();
+    const auto fencing_token = lock.token().value_or(0);
+    CHECK(fencing_token > last_token);
+    last_token = fencing_token;
     CHECK_FALSE(token.stop_requested());
     const std::lock_guard again(lock);
     if (++runs < 3) fail(token);
