@@ -7,8 +7,8 @@
 #include <holdfast/error.hpp>
 #include <holdfast/expirable_semaphore.hpp>
 #include <holdfast/fenced_mutex.hpp>
-#include <holdfast/latch.hpp>
 #include <holdfast/keep_running.hpp>
+#include <holdfast/latch.hpp>
 #include <holdfast/lease.hpp>
 #include <holdfast/multi_lock.hpp>
 #include <holdfast/mutex.hpp>

@@ -41,8 +41,8 @@ engine::engine(environment env, std::weak_ptr<lease_home> home, owner_fields fie
              calls_,
              std::move(home),
              new client_state(env_.time, env_.blocks, fields.client())},
-      registry_(parts_, std::move(fields), [this] { drain_until(now()); }), questions_(parts_), latches_(parts_), workers_(env_),
-      grace_(env.alarms) {
+      registry_(parts_, std::move(fields), [this] { drain_until(now()); }), questions_(parts_), latches_(parts_),
+      workers_(env_), grace_(env.alarms) {
   if (notice && !env_.settings.observer && !env_.settings.quiet) {
     notices_ = std::make_unique<wait_notices>(env_, std::move(notice), [this](const lock_keys& keys, time_point since) {
       return registry_.held_since(keys, since);

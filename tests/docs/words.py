@@ -70,7 +70,7 @@ BUDGETS = {  # words
     "docs/internals/tour.md": 380,
 }
 OTHER_PAGES = 1500  # a page that needs more is two pages
-# 18,000, and the pages of kinds that need one of their own: 700 for readers and writers, 400 for start together, 700 for
+# 18,000, and the pages that need one of their own: 700 for readers and writers, 400 for start together, 700 for
 # workers.
 GROUPS = {"the guide": (19_800, r"docs/(guide/.*|quickstart)\.md"), "the internals": (12_750, r"docs/internals/.*\.md")}
 LONGEST = 40  # words of a sentence
