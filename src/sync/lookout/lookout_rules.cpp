@@ -8,7 +8,7 @@
 namespace holdfast::detail {
 namespace {
 
-constexpr std::chrono::milliseconds first_pause{50};
+constexpr std::chrono::milliseconds first_look_pause{50};
 
 /// The same question may be answered later.
 bool mends_itself(const redis::failure& why) noexcept {
@@ -18,7 +18,7 @@ bool mends_itself(const redis::failure& why) noexcept {
 }  // namespace
 
 lookout_rules::lookout_rules(const config& settings, random_source& random, time_point deadline) noexcept
-    : settings_(settings), random_(random), deadline_(deadline), backoff_(first_pause, settings.poll_cap) {}
+    : settings_(settings), random_(random), deadline_(deadline), backoff_(first_look_pause, settings.poll_cap) {}
 
 lookout_action lookout_rules::begin() { return look(); }
 
