@@ -38,6 +38,12 @@ enum class pubsub_mode {
   both,       ///< both messages for each release: to share with Redisson before and since 3.22
 };
 
+/// Whether servers push what other programs do to locks (CLIENT TRACKING: Redis 6 and later).
+enum class push_mode {
+  automatic,  ///< where the server can, and as long as a caller waits or holds a lock for long
+  off,        ///< never: changes are found by asking
+};
+
 /// A connection that is about to log in: the argument of config::credentials. Valid during the call.
 struct login_request {
   std::string_view host{};  ///< the server's host as it is connected to; the path of a unix socket
@@ -100,7 +106,7 @@ struct config {
   /// percent-encode ',' in user and password too.
   /// Keys: db, user, password, client_name, key_prefix, ttl, command_timeout, connect_timeout (milliseconds), ca_file,
   /// ca_dir, certificate_file, key_file, server_name, sentinel_user, sentinel_password, sentinel_tls, strict_sentinel,
-  /// turns (on, off), notes (on, off), pubsub (auto, classic, sharded, both), min_replicas.
+  /// push (auto, off), turns (on, off), notes (on, off), pubsub (auto, classic, sharded, both), min_replicas.
   std::string url = "redis://localhost";
 
   // Login.
@@ -146,6 +152,10 @@ struct config {
   /// before, unless the clock was set back. 0: the counter keeps the TTL that it has, and a new counter has none.
   milliseconds token_ttl{0};
 
+  /// Whether servers push changes of locks. Waiters are then notified when another program deletes a lock, or when it
+  /// expires. The holder of a deleted, evicted or flushed lock asks Redis before its next renewal. A server that
+  /// cannot push, or whose ACL withholds it, is asked as with `off` (event_kind::push_degraded).
+  push_mode push = push_mode::automatic;
   /// Whether clients take turns. In its turn a client hands a lock of any kind from waiter to waiter without a command
   /// (a pass). A turn lasts until all that waited when it began have had the lock, at least 2 ms and at most 20 ms.
   /// Then this client leaves the lock to the other clients that received the release, until each has had time for a

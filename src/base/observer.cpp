@@ -54,6 +54,7 @@ std::string_view to_string(event_kind kind) noexcept {
     case event_kind::connected: return "connected";
     case event_kind::fencing_degraded: return "fencing_degraded";
     case event_kind::notifications_degraded: return "notifications_degraded";
+    case event_kind::push_degraded: return "push_degraded";
     case event_kind::notes_degraded: return "notes_degraded";
     case event_kind::primary_changed: return "primary_changed";
     case event_kind::sentinels_unreachable: return "sentinels_unreachable";

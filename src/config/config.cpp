@@ -48,6 +48,11 @@ pubsub_mode read_pubsub(std::string_view, const std::string& text) {
   refuse("url: pubsub is none of auto, classic, sharded and both");
 }
 
+push_mode read_push(std::string_view, const std::string& text) {
+  if (text != "auto" && text != "off") refuse("url: push is neither auto nor off");
+  return text == "auto" ? push_mode::automatic : push_mode::off;
+}
+
 unsigned read_count(std::string_view key, const std::string& text) {
   const auto number = detail::parse_number(text);
   if (!number || *number > std::numeric_limits<int>::max())
@@ -89,6 +94,7 @@ void merge_behaviour(config& settings, const url_parts& url) {
   merge(settings.ttl, untouched.ttl, url, "ttl", read_duration);
   merge(settings.command_timeout, untouched.command_timeout, url, "command_timeout", read_duration);
   merge(settings.connect_timeout, untouched.connect_timeout, url, "connect_timeout", read_duration);
+  merge(settings.push, untouched.push, url, "push", read_push);
   merge(settings.turns, untouched.turns, url, "turns", read_switch);
   merge(settings.notes, untouched.notes, url, "notes", read_switch);
   merge(settings.min_replicas, untouched.min_replicas, url, "min_replicas", read_count);

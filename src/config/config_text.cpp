@@ -41,6 +41,14 @@ const char* text_of(pubsub_mode mode) {
   return "unknown";
 }
 
+const char* text_of(push_mode mode) {
+  switch (mode) {
+    case push_mode::automatic: return "auto";
+    case push_mode::off: return "off";
+  }
+  return "unknown";
+}
+
 const char* password_text(const std::string& password) { return password.empty() ? "\"\"" : "***"; }
 
 std::ostream& operator<<(std::ostream& out, const tls_config& tls) {
@@ -62,11 +70,11 @@ std::ostream& operator<<(std::ostream& out, const config& config) {
              << "ms connect_timeout=" << config.connect_timeout.count() << "ms drift=" << std::to_string(config.drift)
              << " poll_cap=" << config.poll_cap.count() << "ms reconnect_cap=" << config.reconnect_cap.count()
              << "ms health_check_interval=" << config.health_check_interval.count()
-             << "ms token_ttl=" << config.token_ttl.count() << "ms turns=" << text_of(config.turns)
-             << " notes=" << text_of(config.notes) << " observer=" << (config.observer ? "set" : "none")
-             << " quiet=" << text_of(config.quiet) << " pending_commands=" << config.pending_commands
-             << " min_replicas=" << config.min_replicas << " node_map=" << text_of(config.node_map)
-             << " sentinel.user=" << quoted(config.sentinel.user)
+             << "ms token_ttl=" << config.token_ttl.count() << "ms push=" << text_of(config.push)
+             << " turns=" << text_of(config.turns) << " notes=" << text_of(config.notes)
+             << " observer=" << (config.observer ? "set" : "none") << " quiet=" << text_of(config.quiet)
+             << " pending_commands=" << config.pending_commands << " min_replicas=" << config.min_replicas
+             << " node_map=" << text_of(config.node_map) << " sentinel.user=" << quoted(config.sentinel.user)
              << " sentinel.password=" << password_text(config.sentinel.password)
              << " sentinel.tls=" << (config.sentinel.tls ? text_of(*config.sentinel.tls) : "unset")
              << " sentinel.strict=" << text_of(config.sentinel.strict)

@@ -16,7 +16,7 @@ constexpr std::size_t longest_url = 4096;
 constexpr std::size_t most_hosts = 32;
 constexpr std::size_t longest_unix_path = 107;  // sun_path, with its final NUL
 
-constexpr std::array<std::string_view, 21> known_keys{"db",
+constexpr std::array<std::string_view, 22> known_keys{"db",
                                                       "user",
                                                       "password",
                                                       "client_name",
@@ -35,6 +35,7 @@ constexpr std::array<std::string_view, 21> known_keys{"db",
                                                       "strict_sentinel",
                                                       "pubsub",
                                                       "min_replicas",
+                                                      "push",
                                                       "turns",
                                                       "notes"};
 constexpr std::array<std::string_view, 4> secret_keys{"user", "password", "sentinel_user", "sentinel_password"};

@@ -35,6 +35,10 @@ struct outcome {
   /// Bits by the numbers of the primaries: those that have said yes, and those where it may have run or may still run.
   /// A single server is number 0.
   std::uint32_t yes = 1, may_have_run = 1;
+  /// The server pushes the next change of each key that the command has read, and has not written since. It pushes that
+  /// change once; a read after it asks anew. A write by the same connection ends this silently. The push may come
+  /// before this outcome. Not set for a refusal, and not for several primaries: each answers for itself.
+  bool tracked = false;
 };
 
 /// The outcomes of the copies of one command, one for each primary.

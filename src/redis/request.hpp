@@ -32,6 +32,10 @@ struct delivery {
   /// ASKING goes before it, in the same write, because its slot is moving to this server. The answer to ASKING is
   /// dropped.
   bool asking = false;
+  /// Whether the server is to push the next change of the keys that the command reads. CLIENT CACHING goes before it,
+  /// in the same write, if this connection's changes are pushed. Otherwise nothing more is sent. ASKING is stronger:
+  /// the server knows only one of the two.
+  bool track = false;
   /// No caller waits for the answer, and there is time for another copy: a renewal.
   bool unhurried = false;
   /// The sender can ask for each of its keys separately. It gets TRYAGAIN at once: the slot is moving, and only some of

@@ -33,6 +33,7 @@ class topology {
  public:
   using handler = redis::handler;
   using link_listener = std::function<void(node_id node, bool up)>;
+  using change_listener = std::function<void(std::string_view key, node_id node)>;
 
   virtual ~topology() = default;
 
@@ -105,6 +106,26 @@ class topology {
   virtual void replicated(std::string_view, const replica_demand&, replicas_handler done) { done(std::nullopt, 0); }
 
   virtual subscription subscribe(std::string_view channel, subscriber& subscriber) = 0;
+
+  /// Asks the server that owns `key` to push changes, until stop_pushing(). To ask again costs little. Meanwhile both
+  /// connections to that server are kept, and made again after a loss. on_key_changed() reports when it pushes.
+  /// Commands with delivery::track then say in outcome::tracked whether their keys are watched. A server that refuses
+  /// is reported as push_degraded, and asked again on its next connection.
+  virtual void start_pushing(std::string_view /*key*/) {}
+  /// No push is needed any more: nothing holds the io_context for them. Servers go on pushing for start_pushing().
+  virtual void stop_pushing() {}
+  /// The server that owns `key` pushes changes now, of the keys that are tracked. Of several primaries: a majority.
+  virtual bool pushes(std::string_view /*key*/) const { return false; }
+  /// Called on the strand, never inside a call, after start_pushing():
+  /// - with the key of the server that another connection has changed, or that has expired or was evicted. It was
+  ///   tracked, and is no longer
+  /// - with an empty key if any key of `node` may have changed, and none is tracked any more: the server begins to
+  ///   push, it or the way to it has lost all that was tracked, or all keys were deleted. pushes() tells the first from
+  ///   the others
+  ///
+  /// `node`: the node_id of the server; of several primaries the number of one. When slots move, on_keys_moved() is
+  /// called as well, and the key must be asked for at its new server. One listener.
+  virtual void on_key_changed(change_listener) {}
 
   /// While true, the connections in use are watched, and made again even without a pending command. So an outage is
   /// noticed at once.

@@ -13,6 +13,7 @@
 
 using holdfast::config;
 using holdfast::pubsub_mode;
+using holdfast::push_mode;
 using holdfast::detail::deployment;
 using holdfast::detail::resolve;
 using holdfast::redis::address;
@@ -194,6 +195,9 @@ TEST_CASE("a field that was set wins over the URL of sentinels and clusters") {
   CHECK_FALSE(resolve(with_url("redis+sentinel://s1/m?strict_sentinel=off")).values.sentinel.strict);
   CHECK_FALSE(resolve(with_url("redis://s1?turns=off")).values.turns);
   CHECK(resolve(with_url("redis://s1")).values.turns);
+  CHECK(resolve(with_url("redis://s1")).values.push == push_mode::automatic);
+  CHECK(resolve(with_url("redis://s1?push=auto")).values.push == push_mode::automatic);
+  CHECK(resolve(with_url("redis://s1?push=off")).values.push == push_mode::off);
   CHECK(resolve(with_url("redis://s1?notes=on")).values.notes);
   CHECK_FALSE(resolve(with_url("redis://s1")).values.notes);
   c = with_url("redis+cluster://n1?pubsub=classic");
