@@ -16,6 +16,9 @@ namespace {
 // Commands that are overdue within the same millisecond are looked at together.
 constexpr auto resolution = std::chrono::milliseconds{1};
 
+// One end, or two, may be an accident.
+constexpr unsigned most_push_ends = 3;
+
 // A message that only a subscriber gets. Taken for an answer, it would shift the answers of all later commands by one.
 bool is_push(const reply& reply) {
   return reply.type == reply::kind::array && reply.elements.size() >= 3 &&
@@ -43,6 +46,24 @@ outcome failed(error_code code, const std::string& detail, detail::time_point se
 }
 
 }  // namespace
+
+/// Only keys that are asked for are tracked (OPTIN), and writes of this connection are not pushed (NOLOOP). The same
+/// command with another client moves the pushes there.
+class connection::push_question final : public command {
+ public:
+  push_question(connection& by, long long to) : by_(by), to_(to) {}
+
+  void append_to(std::string& out) const override {
+    const auto client = std::to_string(to_);
+    append_command(out,
+                   std::array<std::string_view, 7>{"CLIENT", "TRACKING", "ON", "REDIRECT", client, "OPTIN", "NOLOOP"});
+  }
+  void answered(const outcome& outcome) override { by_.pushes_answered(to_, outcome); }
+
+ private:
+  connection& by_;
+  const long long to_;
+};
 
 connection::connection(const io_services& services, endpoint node, event_sink events)
     : link(services, std::move(node)), events_(std::move(events)),
@@ -110,14 +131,70 @@ void connection::expect_failover(failover when) {
     tolerate([this](const failure& why) { return why.code == errc::not_primary && met_replica() && was_primary_; });
 }
 
-void connection::keep_watch(bool on) {
-  if (std::exchange(watch_, on) == on || closed()) return;
+void connection::keep_watch(bool on) { set_watch(watch_, on); }
+
+void connection::keep_for_pushes(bool on) { set_watch(watch_for_pushes_, on); }
+
+void connection::set_watch(bool& watch, bool on) {
+  if (std::exchange(watch, on) == on || closed()) return;
   demand_changed();
   if (on)
     arm();
-  else if (pending_.empty())
+  else if (!wanted())
     look_.stop();
   check_idle();
+}
+
+void connection::redirect_pushes(std::optional<handshake::identity> to) {
+  if (closed() || pushed_to_ == to) return;
+  pushed_to_ = std::move(to);
+  set_pushes(push_state::off);
+  ask_for_pushes();
+}
+
+void connection::ask_for_pushes() {
+  pending_.forget(std::exchange(push_question_, 0));
+  if (!up() || !pushed_to_ || pushed_to_->run != server_.run || push_question_ends_ >= most_push_ends) return;
+  push_question_ = execute({std::make_shared<push_question>(*this, pushed_to_->client),
+                            {.timeout = node().silence_limit, .rank = urgency::obligation, .waits_for_reply = true}});
+}
+
+// A client that does not exist has ended since: its connection reports that, and another one follows.
+void connection::pushes_answered(long long to, const outcome& outcome) {
+  if (outcome.error || !pushed_to_ || pushed_to_->client != to) return;
+  push_question_ = 0;
+  push_question_ends_ = 0;
+  const auto& reply = outcome.reply;
+  if (!reply.is_error()) {
+    pending_.track(true);
+    return set_pushes(push_state::on);
+  }
+  if (reply.text.find("does not exist") != std::string::npos) return;
+  const auto why = why_no_pushes("CLIENT TRACKING", reply.text);
+  if (why.mends_itself()) return set_pushes(push_state::postponed);
+  refuse_pushes(why);
+}
+
+failure connection::why_no_pushes(std::string_view asked, const std::string& words) const {
+  return fail(node(), classify(words, errc::protocol_error).code, std::string(asked) + ": " + quoted(node(), words));
+}
+
+void connection::refuse_pushes(const failure& why) {
+  set_pushes(push_state::refused);
+  report_no_pushes(why);
+}
+
+// A proxy may end the connection upon a command that it does not know. Then it is not asked again.
+void connection::lose_pushes() {
+  const auto question = std::exchange(push_question_, 0);
+  if (question != 0 && !pending_.forget(question) && ++push_question_ends_ == most_push_ends)
+    return refuse_pushes(fail(node(), errc::unreachable, "the connection ends upon CLIENT TRACKING"));
+  set_pushes(push_state::off);
+}
+
+void connection::set_pushes(push_state state) {
+  if (state != push_state::on) pending_.track(false);
+  if (std::exchange(pushes_, state) != state && pushes_changed_) pushes_changed_();
 }
 
 void connection::hold(bool on) {
@@ -145,6 +222,7 @@ void connection::on_up(const handshake& introduced) {
     if (replaced && !closed() && listener_) listener_(false);
     if (!closed() && listener_) listener_(true);
   }
+  if (up()) ask_for_pushes();
   if (up()) arm();
 }
 
@@ -154,7 +232,7 @@ void connection::on_reply(reply&& reply) {
         [this] { return fail(node(), errc::protocol_error, "a message on a connection without subscriptions"); });
   const auto now = last_input();
   const bool health_check = pending_.asking();
-  const auto oldest = pending_.take_answered(now);
+  const auto oldest = pending_.take_answered(now, reply.is_error());
   if (!oldest) return drop_for([this] { return fail(node(), errc::protocol_error, "a reply that nobody asked for"); });
   if (health_check) note_round_trip(now - oldest->sent);
   const bool of_replica = is_of_replica(reply), outage = of_replica && failover_expected();
@@ -162,8 +240,15 @@ void connection::on_reply(reply&& reply) {
   was_primary_ = was_primary_ || (oldest->command && oldest->command->shows_primary(reply));
   if (given().counts && oldest->command)
     count(*oldest->command, oldest->sent, now, reply.is_error() ? errc::server_refused : errc{});
+  if (oldest->to_caching && reply.is_error())
+    if (const auto why = why_no_pushes("CLIENT CACHING", reply.text); !why.mends_itself()) return refuse_pushes(why);
   if (!of_replica) {
-    if (oldest->command) oldest->command->answered({{}, std::move(reply), {}, oldest->sent, number_});
+    if (oldest->command)
+      oldest->command->answered({.error = {},
+                                 .reply = std::move(reply),
+                                 .sent = oldest->sent,
+                                 .server = number_,
+                                 .tracked = oldest->tracked && pushes_ == push_state::on});
     return;
   }
   failure why{errc::not_primary, {}};
@@ -273,6 +358,7 @@ void connection::on_down(const failure& why) {
   id_.reset();
   look_.stop();
   outage_ = why.code;
+  step([this] { lose_pushes(); });
   step([&] { report(event_kind::outage, why.code, why.detail); });
   step([this] {
     if (!closed() && listener_) listener_(false);
@@ -294,6 +380,7 @@ void connection::on_replaced() {
   pending_.disconnected(now);
   [[maybe_unused]] const auto lost = pending_.next_lost();
   HOLDFAST_ASSERT(!lost);
+  lose_pushes();
   id_.reset();
   look_.stop();
   replaced_ = now;
@@ -354,6 +441,10 @@ void connection::report_fencing(const std::string& words) {
 
 void connection::report_no_messages(const failure& why) {
   if (!std::exchange(no_messages_reported_, true)) report(event_kind::notifications_degraded, why.code, why.detail);
+}
+
+void connection::report_no_pushes(const failure& why) {
+  if (!std::exchange(no_pushes_reported_, true)) report(event_kind::push_degraded, why.code, why.detail);
 }
 
 }  // namespace holdfast::redis

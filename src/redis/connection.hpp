@@ -24,6 +24,10 @@ enum class failover {
   expected,
 };
 
+/// Whether a server pushes the changes of keys that a connection has read. refused: on this connection; postponed: it
+/// was too busy to begin.
+enum class push_state { off, on, refused, postponed };
+
 /// The command connection to one server: made at the first command, pipelined, made again after a loss while it is
 /// needed.
 ///
@@ -79,6 +83,14 @@ class connection final : public link {
   /// With once_primary a replica is also an outage when the connection is made, so that commands wait for its end.
   void expect_failover(failover when);
   void keep_watch(bool on);
+  /// Has the server push changes to this client of it, its pub/sub connection (CLIENT TRACKING … REDIRECT), also after
+  /// a loss of this connection. Empty: to none. A client of another run is not asked for: its number is another's here.
+  void redirect_pushes(std::optional<handshake::identity> to);
+  /// The same as keep_watch(), for pushes: the end of this connection ends them.
+  void keep_for_pushes(bool on);
+  push_state pushes() const noexcept { return pushes_; }
+  /// Called when pushes() has changed, perhaps inside a call. One listener, which does not close the connection.
+  void on_pushes_changed(std::function<void()> listener) { pushes_changed_ = std::move(listener); }
   /// While true nothing is written; a connection that is there is kept.
   void hold(bool on);
   void on_link_change(std::function<void(bool up)> listener) { listener_ = std::move(listener); }
@@ -92,9 +104,13 @@ class connection final : public link {
   void report_fencing(const std::string& words);
   /// Reports to the observer, once, that the pub/sub connection gets no messages.
   void report_no_messages(const failure& why);
+  /// Reports to the observer, once, that the server pushes no changes.
+  void report_no_pushes(const failure& why);
 
  private:
-  bool wanted() const override { return watch_ || !pending_.empty(); }
+  class push_question;
+
+  bool wanted() const override { return watched() || !pending_.empty(); }
   bool expects_input() const override { return wanted(); }
   handshake introduce() const override { return {node(), handshake::purpose::commands, predecessor_}; }
   void on_up(const handshake& introduced) override;
@@ -108,6 +124,8 @@ class connection final : public link {
   void on_close() override;
 
   std::optional<failure> refusal(const request& asked) const;
+  bool watched() const noexcept { return watch_ || watch_for_pushes_; }
+  void set_watch(bool& watch, bool on);
   /// The connection is watched, and asked by PING after a long silence.
   bool checked() const noexcept;
   bool health_check_due(detail::time_point now) const noexcept;
@@ -119,6 +137,12 @@ class connection final : public link {
   bool failover_expected() const noexcept {
     return failover_ == failover::expected || (failover_ == failover::once_primary && was_primary_);
   }
+  void ask_for_pushes();
+  void pushes_answered(long long to, const outcome& outcome);
+  failure why_no_pushes(std::string_view asked, const std::string& words) const;
+  void refuse_pushes(const failure& why);
+  void lose_pushes();
+  void set_pushes(push_state state);
   void count(const command& command, detail::time_point sent, detail::time_point now, errc failed) const;
   void report(event_kind kind, error_code reason, const std::string& detail) const;
 
@@ -127,7 +151,7 @@ class connection final : public link {
   pending_queue pending_;
   detail::timer look_;  // when something may be overdue, or earlier
   bool gave_grace_ = false;
-  bool watch_ = false;
+  bool watch_ = false, watch_for_pushes_ = false;
   failover failover_ = failover::not_expected;
   bool was_primary_ = false;  // ROLE has said so, or an answer has shown it
   bool held_ = false;
@@ -140,6 +164,12 @@ class connection final : public link {
   std::optional<detail::time_point> replaced_;      // when, if no new one could be made or refused since
   bool fencing_reported_ = false;
   bool no_messages_reported_ = false;
+  std::optional<handshake::identity> pushed_to_;
+  ticket push_question_ = 0;         // that has no answer
+  unsigned push_question_ends_ = 0;  // connections in a row that ended before its answer
+  push_state pushes_ = push_state::off;
+  std::function<void()> pushes_changed_;
+  bool no_pushes_reported_ = false;
   detail::time_point answered_{};  // last
 };
 

@@ -53,6 +53,7 @@ class handshake {
   struct identity {
     long long client;
     std::string run;  // the server's run_id
+    bool operator==(const identity&) const = default;
   };
 
   /// `predecessor`: the connection to be fenced off.

@@ -107,10 +107,12 @@ void pending_queue::write(std::string& out, std::size_t enough, time_point now) 
 void pending_queue::write_first(std::string& out, line& line, time_point now) {
   auto& next = line.entries.front();
   auto& asked = next.asked;
-  if (asked.terms.asking) append_command(out, std::array<std::string_view, 1>{"ASKING"});
+  const auto before = prefix_of(asked.terms);
+  if (before == prefix::asking) append_command(out, std::array<std::string_view, 1>{"ASKING"});
+  if (before == prefix::caching) append_command(out, std::array<std::string_view, 3>{"CLIENT", "CACHING", "YES"});
   asked.command->append_to(out);
   const auto number = answered_ + written_.size();
-  written_.push_back({nullptr, asked.terms, now, asked.terms.asking, false});
+  written_.push_back({nullptr, asked.terms, now, before, false});
   try {
     if (watched(asked.terms)) written_alarms_.push({detail::saturating_add(now, next.left()), number});
   } catch (...) {
@@ -120,6 +122,11 @@ void pending_queue::write_first(std::string& out, line& line, time_point now) {
   asked.command->written(now, next.left());
   written_.back().command = std::move(asked.command);
   line.drop_front();
+}
+
+pending_queue::prefix pending_queue::prefix_of(const delivery& delivery) const noexcept {
+  if (delivery.asking) return prefix::asking;
+  return delivery.track && tracking_ ? prefix::caching : prefix::none;
 }
 
 pending_queue::duration pending_queue::shortest_wait() const noexcept {
@@ -137,16 +144,21 @@ void pending_queue::ask(std::string& out, duration limit, time_point now) {
   HOLDFAST_ASSERT(trusted_ && written_.empty());
   append_command(out, std::array<std::string_view, 1>{"PING"});
   watch_waiting(now);
-  written_.push_back({nullptr, {.timeout = limit, .waits_for_reply = true}, now, false, true});
+  written_.push_back({nullptr, {.timeout = limit, .waits_for_reply = true}, now, prefix::none, true});
   trusted_ = false;
 }
 
-std::optional<pending_queue::answered> pending_queue::take_answered(time_point now) {
+std::optional<pending_queue::answered> pending_queue::take_answered(time_point now, bool refused) {
   if (written_.empty()) return std::nullopt;
   last_answer_ = now;
   if (asking()) connected(now);
-  if (std::exchange(written_.front().asking_unanswered, false)) return answered{nullptr, written_.front().sent};
-  answered answer{std::move(written_.front().command), written_.front().sent};
+  auto& oldest = written_.front();
+  if (const auto before = std::exchange(oldest.unanswered, prefix::none); before != prefix::none) {
+    const bool caching = before == prefix::caching;
+    oldest.tracked = caching && !refused;
+    return answered{.command = nullptr, .sent = oldest.sent, .to_caching = caching};
+  }
+  answered answer{.command = std::move(oldest.command), .sent = oldest.sent, .tracked = oldest.tracked && !refused};
   written_.pop_front();
   ++answered_;
   // At least half of the alarms are dropped, so that each pays for at most two steps of such a walk.
@@ -207,6 +219,7 @@ std::optional<pending_queue::time_point> pending_queue::next_look(time_point las
 
 void pending_queue::disconnected(time_point now) {
   HOLDFAST_ASSERT(lost_.empty());
+  tracking_ = false;
   answered_ += written_.size();
   written_.swap(lost_);
   written_alarms_ = {};

@@ -31,6 +31,9 @@ namespace holdfast::redis {
 /// commands is on the wire. A command that still waits can be forgotten without compensation, and a more urgent one
 /// overtakes it. Only the loss of the connection and its return walk the queue.
 ///
+/// ASKING and CLIENT CACHING are about the next command only, so each is written with it. The server forgets one of
+/// them upon the other: ASKING alone is written then, because without it the command is refused.
+///
 /// A connection that was silent for long is asked first: PING is written alone, and commands wait for its answer as
 /// they wait for a connection. If a load balancer has forgotten that connection, the commands were not written. They go
 /// to the next one, and nothing is ambiguous.
@@ -73,12 +76,18 @@ class pending_queue {
   /// be written and unanswered.
   void ask(std::string& out, duration limit, time_point now);
 
+  /// The server pushes changes for this connection: commands with delivery::track are tracked. Until disconnected().
+  void track(bool on) noexcept { tracking_ = on; }
+  bool tracking() const noexcept { return tracking_; }
+
   struct answered {
-    command_ptr command;  // null: abandoned, or it was the answer to ASKING or to the PING of ask()
+    command_ptr command;  // null: abandoned, or it was the answer to a prefix or to the PING of ask()
     time_point sent;
+    bool tracked = false;     // outcome::tracked
+    bool to_caching = false;  // the answer to CLIENT CACHING
   };
-  /// A reply came: it belongs to the oldest written command; nothing if none was written.
-  std::optional<answered> take_answered(time_point now);
+  /// A reply came: it belongs to the oldest written command; nothing if none was written. `refused`: it is an error.
+  std::optional<answered> take_answered(time_point now, bool refused = false);
 
   struct overdue {
     command_ptr command;
@@ -121,12 +130,15 @@ class pending_queue {
     void drop_front();
     void close_gaps();
   };
+  /// A command that is written before another, and answered before it.
+  enum class prefix : std::uint8_t { none, asking, caching };
   struct written {
     command_ptr command;  // null: abandoned
     delivery terms;
     time_point sent;
-    bool asking_unanswered;  // that comes before its own answer
-    bool health_check;       // the PING of ask()
+    prefix unanswered;     // that comes before its own answer
+    bool health_check;     // the PING of ask()
+    bool tracked = false;  // CLIENT CACHING was accepted
   };
   struct alarm {
     time_point when;
@@ -158,6 +170,7 @@ class pending_queue {
   };
 
   static bool watched(const delivery& delivery) noexcept { return !delivery.waits_for_reply || delivery.tell_late; }
+  prefix prefix_of(const delivery& delivery) const noexcept;
   void watch_waiting(time_point now);
   void write_first(std::string& out, line& line, time_point now);
   line& line_of(ticket ticket) noexcept { return waiting_[ticket % 2]; }
@@ -174,6 +187,7 @@ class pending_queue {
   alarms written_alarms_;
   alarms waiting_alarms_;  // while there is no connection, or it is being asked
   bool trusted_ = false;   // there is a connection, and it is not being asked
+  bool tracking_ = false;
   time_point last_answer_{};
 };
 

@@ -48,12 +48,32 @@ subscription pubsub::subscribe(std::string_view channel, subscriber& subscriber)
 
 void pubsub::listen(bool on) {
   if (std::exchange(listening_, on) == on || closed()) return;
-  if (on && up()) {
-    next_ping_ = given().now();  // whether it is alive still
-    look_at(next_ping_);
-  }
+  if (on && up()) ping_now();
+  check_demand();
+}
+
+// Whether it is alive still.
+void pubsub::ping_now() {
+  next_ping_ = given().now();
+  look_at(next_ping_);
+}
+
+void pubsub::check_demand() {
   demand_changed();
   if (!expects_input()) tick_.stop();
+}
+
+void pubsub::follow_pushes(bool on) {
+  if (std::exchange(follows_pushes_, on) == on || closed()) return;
+  lingers_ = !on && table_.confirmed(push_channel);
+  if (on)
+    table_.want(push_channel);
+  else if (!lingers_)
+    table_.unwant(push_channel);
+  if (on && up() && push_ready_) ping_now();
+  if (up()) flush_soon();
+  check_demand();
+  detail::if_memory([this] { check_idle(); });
 }
 
 void pubsub::greet_late_comer(std::weak_ptr<member> member) {
@@ -78,8 +98,7 @@ void pubsub::leave(member& member) {
   subscriber_lists_.erase(found);
   table_.unwant(member.channel);
   if (up()) flush_soon();
-  demand_changed();
-  if (!expects_input()) tick_.stop();
+  check_demand();
   detail::if_memory([this] { check_idle(); });
 }
 
@@ -117,8 +136,10 @@ void pubsub::fill(std::string& out, std::size_t enough, detail::time_point now) 
 void pubsub::on_reply(reply&& reply) {
   using kind = subscription_table::event::kind;
   auto event = table_.on_reply(std::move(reply));
+  if (event.type == kind::changed || event.channel == push_channel) return on_push_event(event);
   switch (event.type) {
-    case kind::nothing: return;
+    case kind::nothing:
+    case kind::changed: return;
     case kind::confirmed:
       ends_in_a_row_ = 0;
       return tell_all(event.channel, [](member& member) {
@@ -143,6 +164,28 @@ void pubsub::on_reply(reply&& reply) {
     case kind::error: return on_error(event.text);
     case kind::desync: return drop_for([&] { return fail(node(), errc::protocol_error, event.text); });
   }
+}
+
+void pubsub::on_push_event(const table_event& event) {
+  using kind = table_event::kind;
+  if (!pushes_) return;
+  if (event.type == kind::changed) {
+    if (push_ready_) pushes_->on_pushed(event.keys);
+    return;
+  }
+  ends_in_a_row_ = 0;
+  if (event.type == kind::confirmed && id_) {
+    push_ready_ = true;
+    return pushes_->on_push_ready(*id_);
+  }
+  const auto words = event.type == kind::confirmed ? "the server withholds CLIENT ID or its run_id"
+                                                   : "SUBSCRIBE: " + quoted(node(), event.text);
+  pushes_->on_push_refused(fail(node(), classify(event.text, errc::protocol_error).code, words));
+}
+
+void pubsub::lose_pushes() {
+  if (std::exchange(lingers_, false)) table_.unwant(push_channel);
+  if (std::exchange(push_ready_, false) && pushes_) pushes_->on_push_lost();
 }
 
 void pubsub::on_error(const std::string& words) {
@@ -190,11 +233,13 @@ void pubsub::on_down(const failure& why) {
   auto upon = why;
   upon.detail += std::string(" upon ") + std::string(subscribe_word(table_.kind_of_channels()));
   if (no_messages_) no_messages_(upon);
+  if (pushes_ && follows_pushes_) pushes_->on_push_refused(upon);
   tell_every_channel([&](member& member) { member.listener.on_no_messages(upon.code, upon.detail); });
 }
 
 // This process has closed the old connection: it needs no fencing off.
 void pubsub::on_replaced() {
+  lose_pushes();
   ask_again_at_.reset();
   id_.reset();
   tick_.stop();

@@ -17,6 +17,23 @@
 
 namespace holdfast::redis {
 
+/// Receives the changes that the server pushes. Called on the client's strand, perhaps inside a call.
+class push_listener {
+ public:
+  /// The server may push to this client from now on: it is subscribed.
+  virtual void on_push_ready(const handshake::identity& client) = 0;
+  /// Keys that have changed. Empty: any may have.
+  virtual void on_pushed(const std::vector<std::string>& keys) = 0;
+  /// Pushes may be missed until the next on_push_ready().
+  virtual void on_push_lost() = 0;
+  /// The server refuses the channel, or does not tell this client's identity. Asked again after the next
+  /// follow_pushes(), and on the next connection.
+  virtual void on_push_refused(const failure& why) = 0;
+
+ protected:
+  ~push_listener() = default;
+};
+
 /// The pub/sub connection to one server, shared by all subscribers: made at the first subscription, one subscription
 /// for each channel.
 ///
@@ -30,7 +47,13 @@ namespace holdfast::redis {
 /// The other channels stay subscribed. If the server ends the connection after SUBSCRIBE, the next one waits as after a
 /// failed attempt. Waiters need no notification of it: they ask at least every `poll_cap`.
 ///
-/// Messages of more than 1 KiB are ignored. With no subscription nothing holds the io_context; the connection stays
+/// Messages of more than 1 KiB are ignored. Pushed keys are not: endpoint::limits bounds them, and a key may be long.
+///
+/// Decision: a connection stays subscribed to push_channel after follow_pushes(false). Waiters come and go, and each
+/// would cost two commands otherwise. Nothing is read meanwhile. At most one push for each tracked key waits in the
+/// socket, and nothing else holds the connection.
+///
+/// With no subscription nothing holds the io_context; the connection stays
 /// open.
 ///
 /// Used on the strand only, in a shared_ptr. Subscribers are called there, never inside a call, and may unsubscribe and
@@ -62,6 +85,11 @@ class pubsub final : public link {
   /// The result is released on the strand; it may outlive this object. `subscriber` must live until then.
   subscription subscribe(std::string_view channel, subscriber& subscriber);
 
+  /// One listener, which does not close the connection inside its notification.
+  void on_pushes(push_listener& listener) { pushes_ = &listener; }
+  /// While true the connection is wanted, and subscribed to push_channel.
+  void follow_pushes(bool on);
+
   /// While false nothing is read, so that nothing holds the io_context. Messages wait in the socket, and no connection
   /// is made. Subscriptions stay.
   void listen(bool on);
@@ -72,8 +100,8 @@ class pubsub final : public link {
   using crowd = subscriber_list<member>;  // of one channel
 
   std::string_view role() const noexcept override { return "pubsub"; }
-  bool wanted() const override { return listening_ && table_.any_wanted(); }
-  bool expects_input() const override { return listening_ && (table_.any_wanted() || table_.busy()); }
+  bool wanted() const override { return listening_ && any_followed(); }
+  bool expects_input() const override { return listening_ && (any_followed() || table_.busy()); }
   handshake introduce() const override { return {node(), handshake::purpose::subscriptions, predecessor_}; }
   void on_up(const handshake& introduced) override;
   void fill(std::string& out, std::size_t enough, detail::time_point now) override;
@@ -86,6 +114,13 @@ class pubsub final : public link {
   void on_close() override;
   bool was_useful() const override { return ends_in_a_row_ == 0 || !table_.any_unanswered(); }
 
+  /// A channel has a subscriber, or pushes are followed.
+  bool any_followed() const noexcept { return table_.wanted() > (lingers_ ? 1u : 0u); }
+  void check_demand();
+  void ping_now();
+  using table_event = subscription_table::event;
+  void on_push_event(const table_event& event);
+  void lose_pushes();
   channel_kind kind_of(const server_facts& server) const;
   void on_error(const std::string& words);
   void on_unavailable(const std::string& channel, const std::string& words);
@@ -113,6 +148,10 @@ class pubsub final : public link {
   unsigned ends_in_a_row_ = 0;         // connections that ended while a subscription had no answer
   bool gave_grace_ = false;
   bool listening_ = true;
+  push_listener* pushes_ = nullptr;
+  bool follows_pushes_ = false;
+  bool lingers_ = false;     // subscribed to push_channel, and not followed any more
+  bool push_ready_ = false;  // the listener has heard so
   std::function<void(const std::string& words)> fencing_refused_;
   std::function<void(std::string_view, std::string_view)> moved_;
   std::function<void(const failure&)> no_messages_;

@@ -26,6 +26,23 @@ constexpr words classic{"SUBSCRIBE", "UNSUBSCRIBE", "subscribe", "unsubscribe", 
 constexpr words sharded{"SSUBSCRIBE", "SUNSUBSCRIBE", "ssubscribe", "sunsubscribe", "smessage"};
 
 constexpr const words& words_of(channel_kind kind) { return kind == channel_kind::sharded ? sharded : classic; }
+constexpr const words& words_of(channel_kind kind, std::string_view channel) {
+  return channel == push_channel ? classic : words_of(kind);
+}
+
+bool is_push(const reply& reply) {
+  return is_array_of(reply, classic.message, 3) && reply.elements[1].text == push_channel;
+}
+
+/// No keys: any.
+std::vector<std::string> keys_of(reply& payload) {
+  std::vector<std::string> keys;
+  for (auto& key : payload.elements) {
+    if (key.type != reply::kind::string) return {};
+    keys.push_back(std::move(key.text));
+  }
+  return keys;
+}
 
 /// Elsewhere, or not now: it is to be asked for again, perhaps of another node.
 bool sends_elsewhere(std::string_view error) {
@@ -140,7 +157,7 @@ void subscription_table::ask(std::string& out, channels::iterator channel, time_
   auto& state = channel->second;
   state.asked = state.wanted;
   ++state.unanswered;
-  const auto& word = words_of(kind_);
+  const auto& word = words_of(kind_, channel->first);
   append_command(out, std::array<std::string_view, 2>{state.asked ? word.subscribe : word.unsubscribe, channel->first});
   questions_.push_back({state.asked ? command::subscribe : command::unsubscribe, channel, now});
 }
@@ -152,7 +169,8 @@ std::optional<subscription_table::time_point> subscription_table::oldest_unanswe
 
 subscription_table::event subscription_table::on_reply(reply reply) {
   const auto& word = words_of(kind_);
-  if (is_array_of(reply, word.message, 3)) return on_push(reply);
+  if (is_push(reply)) return on_changed(reply);
+  if (is_array_of(reply, word.message, 3)) return on_message(reply);
   const bool unasked = questions_.empty() || !answers(questions_.front(), reply);
   if (unasked && kind_ == channel_kind::sharded && is_array_of(reply, word.unsubscribed, 3))
     return on_unasked(reply.elements[1].text);
@@ -166,7 +184,13 @@ subscription_table::event subscription_table::on_reply(reply reply) {
   return {kind::desync, {}, "not the answer to PING"};
 }
 
-subscription_table::event subscription_table::on_push(reply& reply) {
+subscription_table::event subscription_table::on_changed(reply& reply) const {
+  const auto channel = channels_.find(push_channel);
+  if (channel == channels_.end() || !channel->second.wanted) return {};
+  return {kind::changed, {}, {}, keys_of(reply.elements[2])};
+}
+
+subscription_table::event subscription_table::on_message(reply& reply) {
   const auto channel = channels_.find(reply.elements[1].text);
   if (channel == channels_.end() || !channel->second.wanted) return {};
   return {kind::message, std::move(reply.elements[1].text), std::move(reply.elements[2].text)};
@@ -174,7 +198,7 @@ subscription_table::event subscription_table::on_push(reply& reply) {
 
 bool subscription_table::answers(const question& question, const reply& reply) const {
   if (question.sent == command::ping) return false;
-  const auto& word = words_of(kind_);
+  const auto& word = words_of(kind_, question.of->first);
   return is_array_of(reply, question.sent == command::subscribe ? word.subscribed : word.unsubscribed, 3) &&
          reply.elements[1].text == question.of->first;
 }
@@ -184,7 +208,7 @@ subscription_table::event subscription_table::on_answer(const question& question
   const bool elsewhere = kind_ == channel_kind::sharded && sends_elsewhere(reply.text);
   auto& state = question.of->second;
   if (!reply.is_error() && !answers(question, reply)) {
-    const auto& word = words_of(kind_);
+    const auto& word = words_of(kind_, question.of->first);
     return {kind::desync, {}, "not the answer to " + std::string(subscribe ? word.subscribe : word.unsubscribe)};
   }
   const bool forbidden = reply.is_error() && reply.text.starts_with("NOPERM");

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/lease_clock.hpp"
 #include "redis/resp.hpp"
@@ -17,6 +18,9 @@ namespace holdfast::redis {
 /// have SUBSCRIBE and PUBLISH. Sharded channels (in a cluster, since Redis 7) have SSUBSCRIBE and SPUBLISH; such a
 /// channel has a slot, and its messages arrive at the node of that slot.
 enum class channel_kind { classic, sharded };
+
+/// The channel by which the server pushes the keys that have changed. It is a classic one on every connection.
+inline constexpr std::string_view push_channel = "__redis__:invalidate";
 
 /// The word for SUBSCRIBE of this kind.
 std::string_view subscribe_word(channel_kind) noexcept;
@@ -32,6 +36,9 @@ std::string_view subscribe_word(channel_kind) noexcept;
 /// the real answer is then the surplus one. Both prove nothing about a channel with a command outstanding, whose answer
 /// comes later. A surplus redirect names no channel and leaves the answers out of step: the connection ends, and
 /// everything is subscribed anew.
+///
+/// A message on push_channel has an array of keys, or nothing if any key may have changed. Another form counts as
+/// nothing: a change that is not understood must not be missed.
 class subscription_table {
  public:
   using time_point = detail::time_point;
@@ -40,6 +47,8 @@ class subscription_table {
   void want(std::string_view channel);
   void unwant(std::string_view channel);
   bool any_wanted() const noexcept { return wanted_ != 0; }
+  /// The number of channels that are wanted.
+  std::size_t wanted() const noexcept { return wanted_; }
   /// A command is to be sent, or an answer is outstanding.
   bool busy() const noexcept { return !changed_.empty() || ping_ || !questions_.empty(); }
   bool confirmed(std::string_view channel) const;
@@ -68,10 +77,22 @@ class subscription_table {
 
   struct event {
     /// refused: by an ACL; unavailable: by any other words
-    enum class kind { nothing, confirmed, refused, unavailable, moved, message, desync, error } type = kind::nothing;
+    /// changed: keys, by push_channel
+    enum class kind {
+      nothing,
+      confirmed,
+      refused,
+      unavailable,
+      moved,
+      message,
+      changed,
+      desync,
+      error
+    } type = kind::nothing;
     std::string channel{};  // confirmed, refused, unavailable, moved, message
     /// refused, unavailable, error: the server's words; moved: these, or empty; message: the payload; desync: a cause
     std::string text{};
+    std::vector<std::string> keys{};  // changed; none: any key
   };
   event on_reply(reply reply);
 
@@ -103,7 +124,8 @@ class subscription_table {
   event on_answer(const question& question, const reply& reply);
   event on_not_subscribed(channels::iterator channel, event::kind why, std::string words);
   event on_unasked(std::string_view channel);
-  event on_push(reply& reply);
+  event on_changed(reply& reply) const;
+  event on_message(reply& reply);
 
   channel_kind kind_ = channel_kind::classic;
   channels channels_;

@@ -15,11 +15,18 @@ subscription one_server::subscribe(std::string_view channel, subscriber& subscri
   return channels_->subscribe(channel, subscriber);
 }
 
+void one_server::start_pushing(std::string_view) { pushes_->start(); }
+
+void one_server::on_key_changed(change_listener listener) {
+  pushes_->on_changed([listener = std::move(listener)](std::string_view key) { listener(key, the_only_node); });
+}
+
 void one_server::keep_watch(bool on) { commands_->keep_watch(on); }
 
 void one_server::close() {
   commands_->close();
   channels_->close();
+  pushes_->close();
 }
 
 // The connection for commands reports what the other one finds out about their server.
@@ -31,6 +38,7 @@ void one_server::make_connections(const redis::io_services& services, const redi
       [connection = commands_](const std::string& words) { connection->report_fencing(words); });
   channels_->on_no_messages(
       [connection = commands_](const redis::failure& why) { connection->report_no_messages(why); });
+  pushes_ = std::make_shared<redis::push_feed>(services, commands_, channels_);
 }
 
 void one_server::tell_link(bool up) const {

@@ -11,6 +11,7 @@
 #include "redis/endpoint.hpp"
 #include "redis/io_services.hpp"
 #include "redis/pubsub.hpp"
+#include "redis/push_feed.hpp"
 #include "topology/topology.hpp"
 
 namespace holdfast::detail {
@@ -32,6 +33,10 @@ class one_server : public topology {
   bool in_outage(std::string_view) const final { return commands_->in_outage(); }
   std::string where(std::string_view key) const override;
   subscription subscribe(std::string_view channel, subscriber& subscriber) override;
+  void start_pushing(std::string_view key) override;
+  void stop_pushing() final { pushes_->stop(); }
+  bool pushes(std::string_view) const final { return pushes_->pushing(); }
+  void on_key_changed(change_listener listener) final;
   void keep_watch(bool on) override;
   void on_link_change(link_listener listener) final { listener_ = std::move(listener); }
   void close() override;
@@ -47,6 +52,7 @@ class one_server : public topology {
 
   std::shared_ptr<redis::connection> commands_;
   std::shared_ptr<redis::pubsub> channels_;
+  std::shared_ptr<redis::push_feed> pushes_;
 
  private:
   static constexpr node_id the_only_node = 0;

@@ -212,6 +212,24 @@ subscription quorum::subscribe(std::string_view channel, subscriber& subscriber)
 // A process that was stopped measures its stop as the time of the answers in its sockets: hence the limit.
 void quorum::note_vote_time(lease_clock::duration took) { vote_time_ = std::min(took, longest_pause); }
 
+void quorum::start_pushing(std::string_view key) {
+  for (const auto& one : each_) one->start_pushing(key);
+}
+
+void quorum::stop_pushing() {
+  for (const auto& one : each_) one->stop_pushing();
+}
+
+bool quorum::pushes(std::string_view key) const {
+  return majority([key](const auto& one) { return one->pushes(key); });
+}
+
+void quorum::on_key_changed(change_listener listener) {
+  const auto shared = std::make_shared<change_listener>(std::move(listener));
+  for (std::size_t n = 0; n < each_.size(); ++n)
+    each_[n]->on_key_changed([shared, n](std::string_view key, node_id) { (*shared)(key, static_cast<node_id>(n)); });
+}
+
 void quorum::keep_watch(bool on) {
   for (const auto& one : each_) one->keep_watch(on);
 }

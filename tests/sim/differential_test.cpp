@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 // The simulated node against a real server: the same commands, the same replies.
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdlib>
 #include <ranges>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lua_scripts.hpp"
@@ -13,6 +15,7 @@
 #include "support/raw_client.hpp"
 #include "support/real_redis.hpp"
 #include "support/seeded_random.hpp"
+#include "support/server_version.hpp"
 #include "support/skip.hpp"
 #include "testing/sim/node.hpp"
 
@@ -325,7 +328,9 @@ std::string text_of(const arguments& a) {
 struct two_servers {
   test::real_redis real;
   test::raw_client there{real};
-  sim::node node{wall_us, [](sim::node::session_id, const reply&) {}, [](sim::node::session_id) {}};
+  std::vector<std::pair<sim::node::session_id, reply>> sent;
+  sim::node node{wall_us, [this](sim::node::session_id to, const reply& r) { sent.emplace_back(to, r); },
+                 [](sim::node::session_id) {}};
   sim::node::session_id here = node.connect();
   sim::refusal refuses = sim::refusal::none;
 
@@ -359,6 +364,50 @@ struct two_servers {
     while (there("EXISTS", key) == 1 || node.execute(here, {"EXISTS", key}).at(0).integer == 1)
       REQUIRE(std::chrono::steady_clock::now() < limit);
   }
+};
+
+/// A client that tracks keys, another that gets the pushes, and a third that changes keys: of each server.
+struct two_tracking_servers : two_servers {
+  explicit two_tracking_servers(bool no_loop) {
+    const auto id = listener("CLIENT", "ID").integer();
+    listener.send({"SUBSCRIBE", std::string(channel)});
+    REQUIRE(listener.receive(10s));
+    node.execute(listener_here, {"SUBSCRIBE", std::string(channel)});
+    there.call(tracking(id, no_loop));
+    REQUIRE(node.execute(here, tracking(listener_here, no_loop)).at(0).text == "OK");
+  }
+  static arguments tracking(long long id, bool no_loop) {
+    arguments a{"CLIENT", "TRACKING", "ON", "REDIRECT", std::to_string(id), "OPTIN"};
+    if (no_loop) a.emplace_back("NOLOOP");
+    return a;
+  }
+  void by_foreigner(const arguments& a) {
+    foreigner.call(a);
+    node.execute(foreigner_here, a);
+  }
+  /// What was pushed since, on both. The answer to PING comes after it.
+  void compare_pushes(const std::string& after) {
+    std::vector<std::string> expected, got;
+    listener.send({"PING"});
+    for (;;) {
+      const auto next = listener.receive(10s);
+      REQUIRE(next);
+      if (next->elements.at(0) == "pong") break;
+      expected.push_back(next->to_string());
+    }
+    for (const auto& [to, r] : std::exchange(sent, {}))
+      if (to == listener_here) got.push_back(as_value(r).to_string());
+    std::sort(expected.begin(), expected.end());
+    std::sort(got.begin(), got.end());
+    INFO(after);
+    REQUIRE(expected == got);
+    pushed += got.size();
+  }
+
+  static constexpr std::string_view channel = "__redis__:invalidate";
+  test::raw_client listener{real}, foreigner{real};
+  sim::node::session_id listener_here = node.connect(), foreigner_here = node.connect();
+  std::size_t pushed = 0;
 };
 
 }  // namespace
@@ -430,4 +479,55 @@ TEST_CASE("the simulated node counts the subscribers of a channel as Redis does,
   both_do(listener, here, {"SUBSCRIBE", "b"});
   both_do(shard_listener, shard_here, {"SUNSUBSCRIBE", "a"});
   both_do(listener, here, {"UNSUBSCRIBE", "a"});
+}
+
+TEST_CASE("the simulated node refuses to track what Redis refuses") {
+  if (!test::real_redis::available()) test::skip("no Redis server");
+  test::need_redis_7("the words of these refusals");
+  two_servers both;
+  const auto id = std::to_string(both.there("CLIENT", "ID").integer());
+  REQUIRE(both.node.execute(both.here, {"CLIENT", "ID"}).at(0).integer == both.here);
+  for (const auto& a : std::vector<arguments>{{"CLIENT", "CACHING", "YES"},
+                                              {"CLIENT", "TRACKING"},
+                                              {"CLIENT", "TRACKING", "what"},
+                                              {"CLIENT", "TRACKING", "ON", "what"},
+                                              {"CLIENT", "TRACKING", "ON", "REDIRECT"},
+                                              {"CLIENT", "TRACKING", "ON", "REDIRECT", "x"},
+                                              {"CLIENT", "TRACKING", "ON", "REDIRECT", "999999"},
+                                              {"client", "tracking", "on"},
+                                              {"CLIENT", "CACHING"},
+                                              {"CLIENT", "TRACKING", "OFF"},
+                                              {"CLIENT", "CACHING", "YES"},
+                                              {"CLIENT", "TRACKING", "ON", "OPTIN", "NOLOOP"},
+                                              {"CLIENT", "CACHING", "NO"},
+                                              {"CLIENT", "CACHING", "what"},
+                                              {"CLIENT", "CACHING", "YES", "x"},
+                                              {"CLIENT", "CACHING", "yes"}})
+    both.compare(a);
+}
+
+TEST_CASE("the simulated node pushes the changes of tracked keys as Redis does") {
+  if (!test::real_redis::available()) test::skip("no Redis server");
+  constexpr int commands = 20'000, commands_between_expiries = 50;
+  const bool no_loop = GENERATE(true, false);
+  const char* chosen = std::getenv("HOLDFAST_SIM_SEED");
+  const auto seed = chosen ? std::strtoull(chosen, nullptr, 10) : 1;
+  two_tracking_servers both(no_loop);
+  command_maker make(seed);
+  for (int i = 0; i < commands; ++i) {
+    INFO("HOLDFAST_SIM_SEED=" << seed << ", command " << i);
+    const auto a = make.next();
+    const auto dice = make.below(4);
+    if (dice < 2) both.compare({"CLIENT", "CACHING", "YES"});
+    if (dice < 3)
+      both.compare(a);
+    else
+      both.by_foreigner(a);
+    both.compare_pushes(text_of(a));
+    if (i % commands_between_expiries == 0) {
+      both.let_expire(make.key());
+      both.compare_pushes("expiry");
+    }
+  }
+  CHECK(both.pushed > commands / 20);
 }

@@ -102,3 +102,51 @@ TEST_CASE("a restart ends sessions, forgets scripts, and keeps data only if told
   r.server.restart(false);
   CHECK_FALSE(r.server.keys().find("lock"));
 }
+
+TEST_CASE("a tracked key that ends is pushed when the node is asked to look, once") {
+  rig r;
+  std::vector<wall_ms> ends;
+  r.server.on_tracked_end = [&](wall_ms end) { ends.push_back(end); };
+  const auto listener = r.server.connect(), tracker = r.server.connect();
+  r.server.execute(listener, {"SUBSCRIBE", "__redis__:invalidate"});
+  r.server.execute(tracker, {"CLIENT", "TRACKING", "ON", "REDIRECT", std::to_string(listener), "OPTIN"});
+  const auto track = [&] {
+    r.server.execute(tracker, {"CLIENT", "CACHING", "YES"});
+    return r.server.execute(tracker, {"EXISTS", "lock"});
+  };
+  r.acquire("a");
+  track();
+  const auto end = r.now_us / 1000 + 100;
+  CHECK(ends == std::vector{end});
+  r.server.end_expired();
+  CHECK(r.sent.empty());
+  CHECK(ends == std::vector{end, end});
+  r.now_us += 101'000;
+  r.server.end_expired();
+  CHECK(r.sent.size() == 1);
+  CHECK(r.sent.back().first == listener);
+  r.server.end_expired();
+  CHECK(r.sent.size() == 1);
+}
+
+TEST_CASE("a key that is changed behind the back of the node is pushed to who tracks it, and so is nothing else") {
+  rig r;
+  const auto listener = r.server.connect(), tracker = r.server.connect();
+  r.server.execute(listener, {"SUBSCRIBE", "other"});
+  r.server.execute(tracker, {"CLIENT", "TRACKING", "ON", "REDIRECT", std::to_string(listener)});
+  r.server.execute({"SET", "a", "1"});
+  for (const auto* key : {"a", "b"}) r.server.execute(tracker, {"GET", key});
+  r.server.tamper();
+  r.server.tampered();
+  CHECK(r.sent.empty());
+  r.server.tamper().erase("a");
+  r.server.tampered();
+  CHECK(r.sent.size() == 1);
+  r.server.tamper().put("b", "1");
+  r.server.tampered();
+  CHECK(r.sent.size() == 2);
+  r.server.disconnect(listener);
+  r.server.execute(tracker, {"GET", "a"});
+  r.server.execute({"SET", "a", "1"});
+  CHECK(r.sent.size() == 2);
+}

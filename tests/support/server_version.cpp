@@ -19,9 +19,11 @@ int major_version_of_server() {
 
 }  // namespace
 
-void need_redis_7(const std::string& feature) {
+void need_redis(int least_major, const std::string& feature) {
   static const int major = major_version_of_server();
-  if (major < 7) skip("a server before Redis 7: " + feature);
+  if (major < least_major) skip("a server before Redis " + std::to_string(least_major) + ": " + feature);
 }
+
+void need_redis_7(const std::string& feature) { need_redis(7, feature); }
 
 }  // namespace holdfast::test

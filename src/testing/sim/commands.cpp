@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <optional>
 
 #include "testing/sim/sorted_sets.hpp"
 
@@ -291,6 +292,37 @@ const std::map<std::string, command, std::less<>>& table() {
   return all;
 }
 
+using sorted_copy = std::optional<sorted_set>;
+
+sorted_copy sorted_at(const database& db, const std::string& key) {
+  const auto* entry = db.keys.find(key);
+  return entry && entry->sorted() ? sorted_copy(*entry->sorted()) : std::nullopt;
+}
+
+/// Redis counts a write as a change of its key also where the value stays, but for members of a sorted set.
+bool has_changed(const command& command, const reply& reply) {
+  if (reply.is_error() || reply.type == kind::nil) return false;
+  if (command.form == command::grows) return true;
+  return reply.type == kind::array ? !reply.elements.empty() : reply.integer > 0;
+}
+
+reply run_write(database& db, const command& command, const std::string& name, const arguments& args) {
+  auto keys = keys_of(args).keys;
+  if (name == "del") std::erase_if(keys, [&](const auto& key) { return db.keys.find(key) == nullptr; });
+  const auto before = name == "zadd" ? sorted_at(db, args[1]) : std::nullopt;
+  auto reply = command.run(db, args);
+  if (name == "flushall" && !reply.is_error()) db.on_flush();
+  const bool stays = name == "zadd" && before && before == sorted_at(db, args[1]);
+  if (has_changed(command, reply) && !stays) std::for_each(keys.begin(), keys.end(), db.on_change);
+  return reply;
+}
+
+reply run_read(database& db, const command& command, const arguments& args) {
+  auto reply = command.run(db, args);
+  if (const auto [keys, channels] = keys_of(args); !channels) std::for_each(keys.begin(), keys.end(), db.on_read);
+  return reply;
+}
+
 bool refuses_writes(refusal refusal) { return refusal != refusal::none && refusal != refusal::out_of_memory; }
 
 }  // namespace
@@ -307,8 +339,10 @@ reply run_command(database& db, const arguments& args) {
     db.on_refused(text_of(db.refuses));
     return error_reply(std::string(text_of(db.refuses)));
   }
-  db.wrote |= command.form != command::reads;
-  return command.run(db, args);
+  const bool writes = command.form != command::reads;
+  db.wrote |= writes;
+  if (const auto [keys, channels] = keys_of(args); !channels) std::for_each(keys.begin(), keys.end(), db.on_access);
+  return writes ? run_write(db, command, name, args) : run_read(db, command, args);
 }
 
 keys_of_command keys_of(const arguments& args) {

@@ -26,6 +26,11 @@ struct database {
   std::function<long long(std::string_view channel, std::string_view payload, bool sharded)> publish;
   std::function<long long(std::string_view channel, bool sharded)> subscribers;
   std::function<void(std::string_view error)> on_refused;
+  // What a command does to a key: before it looks, after it has read, after it has changed it; and to all keys.
+  std::function<void(const std::string& key)> on_access = [](const auto&) {};
+  std::function<void(const std::string& key)> on_read = [](const auto&) {};
+  std::function<void(const std::string& key)> on_change = [](const auto&) {};
+  std::function<void()> on_flush = [] {};
 };
 
 /// Redis' answer to a command that such a server does not do.

@@ -25,6 +25,7 @@ class hash_value {
   bool set(std::string_view name, std::string value);
   bool erase(std::string_view name);
   const std::vector<field>& fields() const noexcept { return fields_; }
+  bool operator==(const hash_value&) const = default;
 
  private:
   std::vector<field> fields_;
@@ -41,6 +42,7 @@ class sorted_set {
   bool erase(std::string_view name);
   /// From the lowest score to the highest.
   const std::set<member>& members() const noexcept { return members_; }
+  bool operator==(const sorted_set&) const = default;
 
  private:
   std::set<member> members_;
@@ -56,6 +58,7 @@ class keyspace {
     const hash_value* hash() const noexcept { return std::get_if<hash_value>(&value); }
     const std::string* text() const noexcept { return std::get_if<std::string>(&value); }
     const sorted_set* sorted() const noexcept { return std::get_if<sorted_set>(&value); }
+    bool operator==(const entry&) const = default;
   };
   using entries = std::map<std::string, entry, std::less<>>;
 

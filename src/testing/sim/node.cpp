@@ -33,6 +33,10 @@ node::node(std::function<std::int64_t()> wall_clock_us, outlet send, std::functi
   data_.publish = [this](std::string_view channel, std::string_view payload, bool sharded) {
     return publish(channel, payload, sharded);
   };
+  data_.on_access = [this](const std::string& key) { access(key); };
+  data_.on_read = [this](const std::string& key) { remember(key); };
+  data_.on_change = [this](const std::string& key) { push_change(key, true); };
+  data_.on_flush = [this] { push_flush(); };
   data_.subscribers = [this](std::string_view channel, bool sharded) { return subscribers(channel, sharded); };
   tick();
 }
@@ -42,7 +46,10 @@ node::session_id node::connect() {
   return last_id_;
 }
 
-void node::disconnect(session_id id) { sessions_.erase(id); }
+void node::disconnect(session_id id) {
+  sessions_.erase(id);
+  for (auto& [key, tracked] : tracked_) tracked.by.erase(id);
+}
 
 void node::tick() {
   data_.time_us = wall_clock_us_();
@@ -68,6 +75,8 @@ std::vector<node::session_id> node::sessions() const {
 reply node::execute(const arguments& args) {
   tick();
   asking_ = true;  // who looks on goes by what is there
+  caching_ = false;
+  current_ = 0;
   return answer(0, lower(args.front()), args);
 }
 
@@ -78,6 +87,8 @@ std::vector<reply> node::execute(session_id id, const arguments& args) {
   tick();
   asking_ = std::exchange(from.asking, false);
   const auto name = lower(args.front());
+  caching_ = name == "client" ? from.caching : std::exchange(from.caching, false);
+  current_ = id;
   if (data_.refuses == refusal::busy && !answers(data_.refuses, name)) return {refused(text_of(data_.refuses))};
   if (auto elsewhere = misdirected(args)) return {std::move(*elsewhere)};
   if (((name == "subscribe" || name == "ssubscribe") && args.size() > 1) || name == "unsubscribe" ||
@@ -206,11 +217,15 @@ reply node::client(session_id id, const arguments& args) {
     end_(victim);
     return integer_reply(1);
   }
+  const auto by = sessions_.find(id);
+  if (verb == "tracking" && by != sessions_.end()) return track(by->second, args);
+  if (verb == "caching" && by != sessions_.end()) return cache(by->second, args);
   return args.size() < 2 ? wrong_number_of_arguments("client") : unknown_subcommand(args);
 }
 
 void node::restart(bool keep_data) {
   sessions_.clear();
+  tracked_.clear();
   last_id_ = 0;
   ++run_;
   host_.forget_all();

@@ -67,8 +67,8 @@ class node {
   std::function<std::vector<peer>()> followers = [] { return std::vector<peer>(); };
   /// Hears of each command or script that wrote.
   std::function<void()> on_write = [] {};
-  /// What was done to the data behind its back goes to its replicas, too.
-  void tampered() { wrote(); }
+  /// What was done to the data behind its back goes to its replicas, too, and to who tracks the keys.
+  void tampered();
 
   /// One of a cluster.
   void join(slot_view view) { slots_.emplace(std::move(view)); }
@@ -79,6 +79,11 @@ class node {
   std::function<void(std::string_view channel, std::string_view payload)> on_broadcast = [](auto, auto) {};
   /// A message that another node was given.
   void deliver(std::string_view channel, std::string_view payload);
+
+  /// Hears when a tracked key ends, at the end of this millisecond: end_expired() is to be called then.
+  std::function<void(wall_ms)> on_tracked_end = [](wall_ms) {};
+  /// Pushes the tracked keys that have expired.
+  void end_expired();
 
   /// A sentinel, which knows no data: what it says to SENTINEL, and whom it watches.
   void watch_over(std::string name, std::function<reply(const arguments&)> answers);
@@ -106,9 +111,21 @@ class node {
 
  private:
   using channels = std::set<std::string, std::less<>>;
+  /// CLIENT TRACKING: what this session reads is tracked, and a change is pushed to another.
+  struct tracking {
+    bool opt_in = false;   // what it reads after CLIENT CACHING alone
+    bool no_loop = false;  // not what it writes itself
+    session_id to = 0;
+  };
+  struct tracked_key {
+    std::set<session_id> by;
+    std::optional<keyspace::entry> seen;  // empty: there was none
+  };
   struct session {
     channels subscribed{}, sharded{};
-    bool asking = false;  // for the next command
+    bool asking = false;   // for the next command
+    bool caching = false;  // the same
+    std::optional<tracking> tracks{};
     bool listens() const noexcept { return !subscribed.empty() || !sharded.empty(); }
   };
 
@@ -126,6 +143,15 @@ class node {
   reply evaluate(const std::string& name, const arguments&);
   reply script(const arguments&);
   reply client(session_id, const arguments&);
+  reply track(session&, const arguments&);
+  reply cache(session&, const arguments&);
+  void access(const std::string& key);
+  void remember(const std::string& key);
+  void push_change(const std::string& key, bool by_command);
+  void push_flush();
+  void push_to(session_id tracker, const reply& keys);
+  void compare_tracked();
+  void expect_end(const tracked_key&);
   std::vector<reply> subscribe(session&, const std::string& name, const arguments&);
   long long publish(std::string_view channel, std::string_view payload, bool sharded);
   long long subscribers(std::string_view channel, bool sharded) const;
@@ -146,6 +172,10 @@ class node {
   std::string watched_;  // by a sentinel
   std::function<reply(const arguments&)> sentinel_;
   bool asking_ = false;  // the command at hand
+  bool caching_ = false;
+  session_id current_ = 0;  // whose command is at hand; 0: of who looks on
+  std::map<std::string, tracked_key, std::less<>> tracked_;
+  std::optional<wall_ms> next_end_;  // that was announced
   const std::string name_;
 };
 

@@ -33,6 +33,7 @@ void node::resemble(const keyspace::entries& all, long long offset) {
   tick();
   data_.keys.replace(all);
   offset_ = offset;
+  compare_tracked();
 }
 
 void node::wrote() {

@@ -4,6 +4,12 @@
 #include <utility>
 
 namespace holdfast::sim {
+namespace {
+
+/// Redis finds most expired keys after this time: its cycle runs ten times a second.
+constexpr std::chrono::milliseconds expiry_cycle{50};
+
+}  // namespace
 
 std::int64_t wall_clock::now_us() const {
   return offset_us_ +
@@ -16,7 +22,7 @@ time_point wall_clock::end_of(wall_ms ms) const {
 }
 
 server::server(scheduler& plan, double clock_rate, std::string name, unsigned number)
-    : name_(std::move(name)), at_{.host = "10.0.0." + std::to_string(number + 1), .unix_path = {}},
+    : plan_(plan), name_(std::move(name)), at_{.host = "10.0.0." + std::to_string(number + 1), .unix_path = {}},
       clock_(plan.time(), clock_rate), node_([this] { return clock_.now_us(); },
                                              [this](node::session_id to, const reply& message) {
                                                const bool is_message = message.elements.at(0).text.ends_with("message");
@@ -27,6 +33,9 @@ server::server(scheduler& plan, double clock_rate, std::string name, unsigned nu
                                                if (const auto connection = wire_of(id)) connection->kill();
                                              },
                                              name_) {
+  node_.on_tracked_end = [this](wall_ms end) {
+    plan_.at(clock_.end_of(end) + expiry_cycle, [this] { arrive([this] { node_.end_expired(); }); });
+  };
   node_.on_kill_refused = [this](node::session_id id) {
     if (const auto connection = wire_of(id)) connection->spare();
   };

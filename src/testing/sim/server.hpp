@@ -81,6 +81,7 @@ class server {
  private:
   std::shared_ptr<server_connection> wire_of(node::session_id) const;
 
+  scheduler& plan_;
   const std::string name_;
   const redis::address at_;
   wall_clock clock_;

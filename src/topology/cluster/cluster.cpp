@@ -185,6 +185,20 @@ subscription cluster::subscribe(std::string_view channel, subscriber& subscriber
   return channels_->subscribe(channel, subscriber);
 }
 
+void cluster::start_pushing(std::string_view key) {
+  if (closed_) return;
+  const auto owner = node_of(key);
+  if (owner == slot_map::nobody) return refresh_.ask();
+  nodes_.enter(owner, map_.address_of(owner)).pushes->start();
+}
+
+void cluster::stop_pushing() { nodes_.stop_pushing(); }
+
+bool cluster::pushes(std::string_view key) const {
+  const auto* node = nodes_.find(node_of(key));
+  return node && node->pushes->pushing();
+}
+
 // A caller that takes one lock after the other switches it with each lock. Nodes without any of them are left alone.
 void cluster::keep_watch(bool on) {
   watch_ = on;
@@ -273,7 +287,8 @@ bool cluster::map_needed() const {
   if (closed_) return false;
   if (owner_wanted()) return true;
   return nodes_.any([this](node_id number, const node& node) {
-    return node.commands->is_down() && (watch_ || node.under_way != 0 || channels_->any_at(number));
+    return node.commands->is_down() &&
+           (watch_ || node.under_way != 0 || node.pushes->started() || channels_->any_at(number));
   });
 }
 

@@ -61,6 +61,10 @@ class cluster final : public topology {
   std::string where(std::string_view key) const override;
   void replicated(std::string_view key, const replica_demand& wanted, replicas_handler done) override;
   subscription subscribe(std::string_view channel, subscriber& subscriber) override;
+  void start_pushing(std::string_view key) override;
+  void stop_pushing() override;
+  bool pushes(std::string_view key) const override;
+  void on_key_changed(change_listener listener) override { nodes_.on_key_changed(std::move(listener)); }
   void keep_watch(bool on) override;
   void on_link_change(link_listener listener) override { nodes_.on_link_change(std::move(listener)); }
   void on_keys_moved(std::function<void(std::optional<key_group>)> listener) override {

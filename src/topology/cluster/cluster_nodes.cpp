@@ -17,7 +17,8 @@ cluster_nodes::node& cluster_nodes::enter(node_id number, const redis::address& 
   node made{at,
             std::make_shared<redis::connection>(services_, endpoint, hear),
             {},
-            std::make_shared<acknowledger>(services_, endpoint)};
+            std::make_shared<acknowledger>(services_, endpoint),
+            {}};
   // The map may be older than a failover: another one will name the primary.
   made.commands->tolerate([](const redis::failure& why) { return why.code == errc::not_primary; });
   made.commands->on_link_change([this, number](bool up) {
@@ -34,6 +35,10 @@ cluster_nodes::node& cluster_nodes::enter(node_id number, const redis::address& 
       if (channel_moved_) channel_moved_(number, channel, words);
     });
   }
+  made.pushes = std::make_shared<redis::push_feed>(services_, made.commands, made.channels.front());
+  made.pushes->on_changed([this, number](std::string_view key) {
+    if (key_changed_) key_changed_(key, number);
+  });
   return nodes_.emplace(number, std::move(made)).first->second;
 }
 
@@ -48,6 +53,10 @@ bool cluster_nodes::any(const predicate& matches) const {
 
 void cluster_nodes::keep_watch(const predicate& matches) {
   for (const auto& [number, node] : nodes_) node.commands->keep_watch(node.in_use && matches(number, node));
+}
+
+void cluster_nodes::stop_pushing() {
+  for (const auto& each : nodes_) each.second.pushes->stop();
 }
 
 void cluster_nodes::rest() {
@@ -69,6 +78,7 @@ void cluster_nodes::node::close() const {
   commands->close();
   for (const auto& hub : channels) hub->close();
   replicas->close();
+  pushes->close();
 }
 
 void cluster_nodes::drop(const predicate& matches) {

@@ -13,6 +13,7 @@
 #include "redis/endpoint.hpp"
 #include "redis/io_services.hpp"
 #include "redis/pubsub.hpp"
+#include "redis/push_feed.hpp"
 #include "topology/cluster/shard_channels.hpp"
 #include "topology/replicas/acknowledger.hpp"
 #include "topology/topology.hpp"
@@ -27,6 +28,7 @@ class cluster_nodes final {
     std::shared_ptr<redis::connection> commands;
     std::vector<std::shared_ptr<redis::pubsub>> channels;  // one for each way
     std::shared_ptr<acknowledger> replicas;
+    std::shared_ptr<redis::push_feed> pushes;
     std::size_t under_way = 0;  // commands
     bool in_use = false;        // commands were sent there since rest(), or keys have come there
 
@@ -53,6 +55,9 @@ class cluster_nodes final {
   /// Keys may have come to any node.
   void all_in_use();
   void on_link_change(topology::link_listener listener) { link_changed_ = std::move(listener); }
+  /// As topology::on_key_changed(). One listener.
+  void on_key_changed(topology::change_listener listener) { key_changed_ = std::move(listener); }
+  void stop_pushing();
   /// The command connection to a node has ended, or could not be made. One listener.
   void on_outage(std::function<void(node_id)> listener) { outage_ = std::move(listener); }
   /// As redis::pubsub::on_moved(). One listener.
@@ -72,6 +77,7 @@ class cluster_nodes final {
   const std::vector<shard_channels::way> ways_;
   const redis::connection::event_sink events_;
   topology::link_listener link_changed_;
+  topology::change_listener key_changed_;
   std::function<void(node_id)> outage_;
   std::function<void(node_id, std::string_view, std::string_view)> channel_moved_;
   std::map<node_id, node> nodes_;

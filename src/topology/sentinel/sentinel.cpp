@@ -76,6 +76,12 @@ void sentinel::replicated(std::string_view key, const replica_demand& wanted, re
   replicas_->ask(key, wanted, std::move(done));
 }
 
+void sentinel::start_pushing(std::string_view key) {
+  wake();
+  one_server::start_pushing(key);
+  if (commands_->idle()) sleep_soon();  // refused
+}
+
 void sentinel::keep_watch(bool on) {
   if (on) wake();
   one_server::keep_watch(on);

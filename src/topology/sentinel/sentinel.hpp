@@ -44,6 +44,7 @@ class sentinel final : public one_server, private sentinel_watch::listener {
   std::string where(std::string_view key) const override;
   void replicated(std::string_view key, const replica_demand& wanted, replicas_handler done) override;
   subscription subscribe(std::string_view channel, subscriber& subscriber) override;
+  void start_pushing(std::string_view key) override;
   void keep_watch(bool on) override;
   void close() override;
 

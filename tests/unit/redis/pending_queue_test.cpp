@@ -377,3 +377,39 @@ TEST_CASE_METHOD(fixture, "a command that waits for the answer to ASKING is lost
   CHECK_FALSE(queue.next_lost());
   CHECK(queue.empty());
 }
+
+TEST_CASE("a tracked command has CLIENT CACHING before it where changes are pushed, until the connection ends") {
+  const auto caching = redis::make_command({"CLIENT", "CACHING", "YES"});
+  fixture f;
+  const auto push = [&](bool asking = false) {
+    f.queue.push(plain_command("a", {.timeout = 1s, .asking = asking, .track = true}, ignore), start);
+  };
+  push();
+  CHECK(f.write() == "a");
+  CHECK_FALSE(f.queue.take_answered(start)->tracked);
+  f.queue.track(true);
+  push();
+  CHECK(f.write() == caching + "a");
+  CHECK(f.queue.on_wire() == 1);
+  const auto prefix = f.queue.take_answered(start);
+  CHECK((!prefix->command && prefix->to_caching && !prefix->tracked));
+  CHECK(f.queue.take_answered(start)->tracked);
+  push(true);
+  CHECK(f.write() == redis::make_command({"ASKING"}) + "a");
+  CHECK_FALSE(f.queue.take_answered(start)->to_caching);
+  CHECK_FALSE(f.queue.take_answered(start)->tracked);
+  f.queue.disconnected(start);
+  f.queue.connected(start);
+  push();
+  CHECK(f.write() == "a");
+}
+
+TEST_CASE("a command is not tracked if it, or CLIENT CACHING before it, is refused") {
+  fixture f;
+  f.queue.track(true);
+  const bool caching_refused = GENERATE(false, true);
+  f.queue.push(plain_command("a", {.timeout = 1s, .track = true}, ignore), start);
+  f.write();
+  f.queue.take_answered(start, caching_refused);
+  CHECK_FALSE(f.queue.take_answered(start, !caching_refused)->tracked);
+}

@@ -406,3 +406,26 @@ TEST_CASE("of sharded channels a refusal is a refusal, and a redirect of a class
     CHECK(t.on_reply(replies::error("MOVED 15495 127.0.0.1:7001")).type == kind::unavailable);
   }
 }
+
+TEST_CASE("the channel of pushed keys is a classic one among sharded channels too") {
+  const auto of = GENERATE(redis::channel_kind::classic, redis::channel_kind::sharded);
+  const std::string word = of == redis::channel_kind::sharded ? "ssubscribe" : "subscribe";
+  subscription_table t;
+  t.want("c");
+  t.want(redis::push_channel);
+  t.start(of);
+  CHECK(write(t) == sub(redis::push_channel) + make_command({redis::subscribe_word(of), "c"}));
+  CHECK(t.on_reply(push("subscribe", "__redis__:invalidate")).channel == redis::push_channel);
+  CHECK(t.on_reply(push(word, "c")).type == kind::confirmed);
+  const auto keys = replies::array({replies::string("a"), replies::string("b")});
+  auto e = t.on_reply(push("message", "__redis__:invalidate", keys));
+  CHECK(e.type == kind::changed);
+  CHECK(e.keys == std::vector<std::string>{"a", "b"});
+  e = t.on_reply(push("message", "__redis__:invalidate", replies::nil()));
+  CHECK(e.type == kind::changed);
+  CHECK(e.keys.empty());
+  t.unwant(redis::push_channel);
+  CHECK(write(t) == unsub(redis::push_channel));
+  CHECK(t.on_reply(push("message", "__redis__:invalidate", keys)).type == kind::nothing);
+  CHECK(t.on_reply(push("unsubscribe", "__redis__:invalidate")).type == kind::nothing);
+}
