@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <limits>
 #include <map>
-#include <optional>
 
 #include "testing/sim/sorted_sets.hpp"
 
@@ -292,13 +291,6 @@ const std::map<std::string, command, std::less<>>& table() {
   return all;
 }
 
-using sorted_copy = std::optional<sorted_set>;
-
-sorted_copy sorted_at(const database& db, const std::string& key) {
-  const auto* entry = db.keys.find(key);
-  return entry && entry->sorted() ? sorted_copy(*entry->sorted()) : std::nullopt;
-}
-
 /// Redis counts a write as a change of its key also where the value stays, but for members of a sorted set.
 bool has_changed(const command& command, const reply& reply) {
   if (reply.is_error() || reply.type == kind::nil) return false;
@@ -309,11 +301,10 @@ bool has_changed(const command& command, const reply& reply) {
 reply run_write(database& db, const command& command, const std::string& name, const arguments& args) {
   auto keys = keys_of(args).keys;
   if (name == "del") std::erase_if(keys, [&](const auto& key) { return db.keys.find(key) == nullptr; });
-  const auto before = name == "zadd" ? sorted_at(db, args[1]) : std::nullopt;
+  db.stayed = false;
   auto reply = command.run(db, args);
   if (name == "flushall" && !reply.is_error()) db.on_flush();
-  const bool stays = name == "zadd" && before && before == sorted_at(db, args[1]);
-  if (has_changed(command, reply) && !stays) std::for_each(keys.begin(), keys.end(), db.on_change);
+  if (has_changed(command, reply) && !db.stayed) std::for_each(keys.begin(), keys.end(), db.on_change);
   return reply;
 }
 

@@ -22,7 +22,8 @@ struct database {
   keyspace keys;
   std::int64_t time_us = 0;  // TIME; keys.now() in microseconds
   refusal refuses = refusal::none;
-  bool wrote = false;  // the command or script that runs: a full server refuses nothing after its first write
+  bool stayed = false;  // a write that Redis does not count as a change of its key
+  bool wrote = false;   // the command or script that runs: a full server refuses nothing after its first write
   std::function<long long(std::string_view channel, std::string_view payload, bool sharded)> publish;
   std::function<long long(std::string_view channel, bool sharded)> subscribers;
   std::function<void(std::string_view error)> on_refused;

@@ -34,7 +34,7 @@ node::node(std::function<std::int64_t()> wall_clock_us, outlet send, std::functi
     return publish(channel, payload, sharded);
   };
   data_.on_access = [this](const std::string& key) { access(key); };
-  data_.on_read = [this](const std::string& key) { remember(key); };
+  data_.on_read = [this](const std::string& key) { note_read(key); };
   data_.on_change = [this](const std::string& key) { push_change(key, true); };
   data_.on_flush = [this] { push_flush(); };
   data_.subscribers = [this](std::string_view channel, bool sharded) { return subscribers(channel, sharded); };
@@ -176,8 +176,10 @@ reply node::evaluate(const std::string& name, const arguments& args) {
     return error_reply("NOSCRIPT No matching script. Please use EVAL.");
   }
   const std::span<const std::string> rest(args.begin() + 3, args.end());
-  auto reply =
-      host_.run(digest, rest.first(static_cast<std::size_t>(keys)), rest.subspan(static_cast<std::size_t>(keys)));
+  const auto declared = rest.first(static_cast<std::size_t>(keys));
+  script_keys_ = declared;
+  auto reply = host_.run(digest, declared, rest.subspan(static_cast<std::size_t>(keys)));
+  script_keys_ = {};
   if (on_script) on_script(digest, args, reply);
   return reply;
 }

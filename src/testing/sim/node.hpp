@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -146,6 +147,7 @@ class node {
   reply track(session&, const arguments&);
   reply cache(session&, const arguments&);
   void access(const std::string& key);
+  void note_read(const std::string& key);
   void remember(const std::string& key);
   void push_change(const std::string& key, bool by_command);
   void push_flush();
@@ -173,7 +175,8 @@ class node {
   std::function<reply(const arguments&)> sentinel_;
   bool asking_ = false;  // the command at hand
   bool caching_ = false;
-  session_id current_ = 0;  // whose command is at hand; 0: of who looks on
+  std::span<const std::string> script_keys_;  // of the script at hand
+  session_id current_ = 0;                    // whose command is at hand; 0: of who looks on
   std::map<std::string, tracked_key, std::less<>> tracked_;
   std::optional<wall_ms> next_end_;  // that was announced
   const std::string name_;

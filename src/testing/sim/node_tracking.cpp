@@ -59,9 +59,15 @@ void node::access(const std::string& key) {
   if (found != tracked_.end() && found->second.seen && !std::as_const(data_.keys).find(key)) push_change(key, false);
 }
 
-void node::remember(const std::string& key) {
+// Redis 7.0 tracks all keys that a script declares, upon each read of any.
+void node::note_read(const std::string& key) {
   const auto by = sessions_.find(current_);
   if (by == sessions_.end() || !by->second.tracks || (by->second.tracks->opt_in && !caching_)) return;
+  if (script_keys_.empty()) return remember(key);
+  for (const auto& declared : script_keys_) remember(declared);
+}
+
+void node::remember(const std::string& key) {
   auto& tracked = tracked_[key];
   tracked.by.insert(current_);
   const auto* entry = std::as_const(data_.keys).find(key);

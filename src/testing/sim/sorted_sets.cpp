@@ -108,13 +108,15 @@ reply zadd(database& db, const arguments& args) {
   }
   const auto* entry = db.keys.find(args[1]);
   if (entry && !entry->sorted()) return wrong_type();
-  if (!entry && only_old) return integer_reply(0);
+  if (!entry && only_old) return db.stayed = true, integer_reply(0);
   auto& set = *db.keys.to_write<sorted_set>(args[1]);
   long long fresh = 0;
+  db.stayed = true;
   for (std::size_t i = 0; i < scores.size(); ++i) {
     const auto& name = args[first + 2 * i + 1];
     const auto before = set.score_of(name);
     if (before ? only_new || (only_greater && scores[i] <= *before) : only_old) continue;
+    db.stayed &= before == scores[i];
     fresh += set.set(name, scores[i]);
   }
   return integer_reply(fresh);
