@@ -79,6 +79,16 @@ std::optional<stored_semaphore> semaphore_in(const sim::keyspace& keys, std::str
   return found;
 }
 
+void take_whole(sim::keyspace& keys, std::string_view key, milliseconds ttl, bool hash) {
+  sim::keyspace::entry taken{rival, keys.now() + ttl.count()};
+  if (hash) {
+    sim::hash_value count;
+    count.set(rival, "1");
+    taken.value = std::move(count);
+  }
+  keys.restore(key, std::move(taken));
+}
+
 /// Takes a free permit, or else the permit that ends next. Without a counter the next acquire makes it from those out.
 void take_permit(sim::keyspace& keys, std::string_view key, milliseconds ttl) {
   auto* const out = keys.to_write<sim::sorted_set>(permits_key(key));
@@ -301,6 +311,7 @@ void server::lose(std::string_view key) {
   auto& keys = machine_->program().tamper();
   keys.erase(key);
   if (permits) keys.erase(permits_key(key));
+  machine_->program().tampered();
 }
 
 void server::take_over(std::string_view key, milliseconds ttl, format as) {
@@ -311,15 +322,13 @@ void server::take_over(std::string_view key, milliseconds ttl, format as) {
   else if (const auto* entry = keys.find(key))
     as = entry->text() ? format::string : format::hash;
   if (semaphore(key)) as = format::permits;
-  if (as == format::shared || as == format::reader) return take_side(keys, key, ttl, as == format::reader);
-  if (as == format::permits) return take_permit(keys, key, ttl);
-  sim::keyspace::entry taken{rival, keys.now() + ttl.count()};
-  if (as == format::hash) {
-    sim::hash_value count;
-    count.set(rival, "1");
-    taken.value = std::move(count);
-  }
-  keys.restore(key, std::move(taken));
+  if (as == format::shared || as == format::reader)
+    take_side(keys, key, ttl, as == format::reader);
+  else if (as == format::permits)
+    take_permit(keys, key, ttl);
+  else
+    take_whole(keys, key, ttl, as == format::hash);
+  machine_->program().tampered();
 }
 
 void server::give_back(std::string_view key) {
@@ -330,6 +339,7 @@ void server::give_back(std::string_view key) {
   if (!found || found->id != rival) throw std::logic_error(error_text("take_over() has not got " + quoted(key)));
   const detail::lock_keys at(program.keys().find(key)->text() ? detail::simple_lock : detail::plain_lock, key);
   program.tamper().erase(key);
+  program.tampered();
   program.execute({"PUBLISH", detail::channel_of(at), "0"});
 }
 
