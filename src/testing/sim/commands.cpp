@@ -332,6 +332,7 @@ reply run_command(database& db, const arguments& args) {
   }
   const bool writes = command.form != command::reads;
   db.wrote |= writes;
+  if (!db.tracked) return command.run(db, args);
   if (const auto [keys, channels] = keys_of(args); !channels) std::for_each(keys.begin(), keys.end(), db.on_access);
   return writes ? run_write(db, command, name, args) : run_read(db, command, args);
 }

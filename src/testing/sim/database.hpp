@@ -27,7 +27,9 @@ struct database {
   std::function<long long(std::string_view channel, std::string_view payload, bool sharded)> publish;
   std::function<long long(std::string_view channel, bool sharded)> subscribers;
   std::function<void(std::string_view error)> on_refused;
-  // What a command does to a key: before it looks, after it has read, after it has changed it; and to all keys.
+  // Once `tracked`: what a command does to a key, before it looks, after it has read, after it has changed it; and to
+  // all keys.
+  bool tracked = false;
   std::function<void(const std::string& key)> on_access = [](const auto&) {};
   std::function<void(const std::string& key)> on_read = [](const auto&) {};
   std::function<void(const std::string& key)> on_change = [](const auto&) {};

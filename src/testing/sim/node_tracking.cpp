@@ -36,6 +36,7 @@ reply node::track(session& of, const arguments& args) {
   const auto verb = lower(args[2]);
   if (verb != "on" && verb != "off") return syntax_error();
   of.tracks = verb == "on" ? std::optional(asked) : std::nullopt;
+  data_.tracked = true;
   return status_reply("OK");
 }
 

@@ -205,14 +205,22 @@ TEST_CASE_METHOD(fixture, "the end of either connection is reported, and the ser
 }
 
 TEST_CASE_METHOD(fixture, "a connection that is replaced before its login ends has lost what was tracked") {
-  const redis::login_source tokens = [](const login_request&) { return login{"u", "p", 10s}; };
-  node.logins = std::make_shared<const redis::login_source>(tokens);
+  const bool of_commands = GENERATE(true, false);
+  int logins = 0;
+  node.logins = std::make_shared<const redis::login_source>([&](const login_request&) {
+    const bool ends = ++logins == (of_commands ? 1 : 2);
+    return login{"u", "p", ends ? milliseconds(10s) : milliseconds(1h)};
+  });
   begin();
+  read("k");
+  server.heard.clear();
   pass(9s);
+  CHECK(logins == 3);
+  std::erase(server.heard, "PING");
+  CHECK(server.heard == (of_commands ? words{"TRACKING"} : words{"SUBSCRIBE", "TRACKING"}));
   CHECK(servers->pushes("k"));
-  CHECK(std::count(server.heard.begin(), server.heard.end(), "TRACKING") >= 1);
   CHECK(std::count(changes.begin(), changes.end(), "any") >= 1);
-  CHECK(server.redirects[server.commands()] == server.ids[server.pubsub()]);
+  CHECK(read("k")->got.tracked);
 }
 
 TEST_CASE_METHOD(fixture, "waiters that come and go cost no command, and miss no change") {

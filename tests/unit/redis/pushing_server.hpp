@@ -21,6 +21,7 @@ struct pushing_server : scripted_host {
     const auto caching = std::exchange(cached_for, nullptr) == &from;
     if (name == "INFO")
       return replies::string("# Server\r\nredis_version:7.0.15\r\nredis_mode:" + mode + "\r\nrun_id:" + run + "\r\n");
+    if (name == "AUTH") return replies::ok();
     if (name == "ROLE") return introduced.insert(&from), strings({"master"});
     if (name == "CLIENT" && argv[1] == "ID") return replies::integer(introduce(from));
     if (name == "CLIENT" && argv[1] != "TRACKING" && argv[1] != "CACHING") return replies::ok();
