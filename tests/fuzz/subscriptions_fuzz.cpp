@@ -32,6 +32,8 @@ class program {
     switch (bytes.byte()) {
       case 'w': return want(channel(bytes));
       case 'u': return unwant(channel(bytes));
+      case 'W': return want(std::string(redis::push_channel));
+      case 'U': return unwant(std::string(redis::push_channel));
       case 's': return start(redis::channel_kind::classic);
       case 'S': return start(redis::channel_kind::sharded);
       case 'x': return stop();
@@ -47,8 +49,9 @@ class program {
   void check() const {
     require(table_.any_wanted() == !wanted_.empty(), "what is wanted is known");
     require(table_.oldest_unanswered().has_value() == !open_.empty(), "every command waits for one answer");
-    for (const auto name : {"a", "b", "c"})
-      require(!table_.confirmed(name) || (started_ && wanted_.contains(name)), "only what is wanted is confirmed");
+    for (const auto name : {std::string_view("a"), std::string_view("b"), std::string_view("c"), redis::push_channel})
+      require(!table_.confirmed(name) || (started_ && wanted_.contains(std::string(name))),
+              "only what is wanted is confirmed");
   }
 
  private:
@@ -80,12 +83,13 @@ class program {
     table_.write(out, 1'000, {});
     redis::reader commands;
     commands.feed(out);
-    const std::string subscribe(redis::subscribe_word(of_)),
-        unsubscribe = of_ == redis::channel_kind::sharded ? "SUNSUBSCRIBE" : "UNSUBSCRIBE";
     while (const auto c = commands.next()) {
       const auto& verb = c->elements.front().text;
       open_.push_back({verb, c->elements.back().text});
       if (verb == "PING") continue;
+      const bool sharded = of_ == redis::channel_kind::sharded && c->elements[1].text != redis::push_channel;
+      const std::string subscribe(sharded ? "SSUBSCRIBE" : "SUBSCRIBE"),
+          unsubscribe(sharded ? "SUNSUBSCRIBE" : "UNSUBSCRIBE");
       require(verb == subscribe || verb == unsubscribe, "nothing else is written");
       require((verb == subscribe) == wanted_.contains(c->elements[1].text),
               "what is wanted is asked for, and nothing else");
@@ -99,6 +103,7 @@ class program {
     if (e.type == kind::confirmed || e.type == kind::refused || e.type == kind::unavailable || e.type == kind::moved ||
         e.type == kind::message)
       require(wanted_.contains(e.channel), "events name what is wanted");
+    if (e.type == kind::changed) require(wanted_.contains(std::string(redis::push_channel)), "pushes are wanted");
     if (e.type == kind::confirmed) require(table_.confirmed(e.channel), "what was confirmed is confirmed");
     if (e.type == kind::moved) require(!table_.confirmed(e.channel), "what has moved is not here");
     if (e.type == kind::desync || e.type == kind::error) stop();  // as its owner does
@@ -109,6 +114,7 @@ class program {
     const bool sharded = of_ == redis::channel_kind::sharded;
     if (r.elements.size() != 3) return true;
     const auto& word = r.elements[0].text;
+    if (word == "message" && r.elements[1].text == redis::push_channel) return false;
     if (word == (sharded ? "smessage" : "message")) return false;
     if (!sharded || word != "sunsubscribe") return true;
     return !open_.empty() && open_.front().verb == "SUNSUBSCRIBE" && open_.front().channel == r.elements[1].text;
