@@ -173,6 +173,8 @@ enum class measurement_kind : unsigned char {
   woken_in_vain,  ///< the same, and another client has the lock
   polled,         ///< after it had waited long enough without a notification
 
+  pushed,   ///< the server has pushed that another client has changed the key of a lock that is waited for or held, or
+            ///< that it has expired. Fields: lock_kind, name
   renewed,  ///< a hold was confirmed in the background, at one server. Fields: lock_kind, name, left, ttl
   command,  ///< a command about a lock was answered, or its connection ended before. Fields: name (the command's own,
             ///< or the script's), script, took, connection, failure (server_refused for an error reply, unconfirmed for

@@ -53,6 +53,10 @@ void exposition::write_locks() {
   each_series([&](std::string_view kind, std::string_view lock, const lock_series& of) {
     out_.sample({{"kind", kind}, {"lock", lock}}, of.waiters.get());
   });
+  out_.family("holdfast_pushed_total", "counter", "Changes by other clients that the server has pushed.");
+  each_series([&](std::string_view kind, std::string_view lock, const lock_series& of) {
+    out_.sample({{"kind", kind}, {"lock", lock}}, of.pushed.get());
+  });
   out_.family("holdfast_lock_lost_total", "counter", "Holds that ended without their holder's wish, by what is known.");
   each_series([&](std::string_view kind, std::string_view lock, const lock_series& of) {
     for (std::size_t n = 0; n < of.losses.size(); ++n) {

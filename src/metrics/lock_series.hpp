@@ -22,7 +22,7 @@ inline constexpr std::size_t ends = call_ends.size() + hold_ends.size();
 struct lock_series {
   std::array<durations, ends> times;  // waited or held, by the number of the event
   std::array<counter, loss_causes> losses;
-  counter waiters;
+  counter waiters, pushed;
   std::array<counter, worker_states> workers;
   std::array<counter, run_outcomes> runs;
 

@@ -33,6 +33,7 @@ void metric_store::count_slowly(const measurement& measurement) noexcept {
     case kind::woken: return woken_.add();
     case kind::woken_in_vain: return woken_in_vain_.add();
     case kind::polled: return polled_.add();
+    case kind::pushed: return series_of(measurement.lock_kind, measurement.name).pushed.add();
     case kind::renewed: {
       const auto ttl = std::chrono::duration<double, std::nano>(measurement.ttl).count();
       if (ttl > 0) slack_.add(static_cast<std::int64_t>(static_cast<double>(measurement.left.count()) / ttl * 1e9));

@@ -59,6 +59,7 @@ class otel_observer final : public observer {
       case kind::woken: return wakeups_->Add(1, {{"result", "useful"}});
       case kind::woken_in_vain: return wakeups_->Add(1, {{"result", "spurious"}});
       case kind::polled: return wakeups_->Add(1, {{"result", "poll"}});
+      case kind::pushed: return pushed_->Add(1, {type});
       case kind::renewed:
         renewals_->Add(1, {type, {"outcome", "confirmed"}});
         return record(*slack_, measured.ttl.count() > 0 ? seconds(measured.left) / seconds(measured.ttl) : 0, {type});
@@ -134,6 +135,8 @@ class otel_observer final : public observer {
                                                     "Runs of the bodies of keep_running() that have ended", "{run}");
   const counter wakeups_ =
       meter_->CreateUInt64Counter("holdfast.lock.wakeups", "How often the first of a line asked again", "{attempt}");
+  const counter pushed_ =
+      meter_->CreateUInt64Counter("holdfast.pushed", "Changes by other clients that the server has pushed", "{change}");
   const counter reconnects_ = meter_->CreateUInt64Counter("holdfast.connection.reconnects",
                                                           "Connections that were made after a loss", "{connection}");
 };

@@ -43,6 +43,8 @@ namespace holdfast::detail {
 ///   looks      line: pause of a waiter that keeps newcomers out        no                        no
 ///   polls      line: ask again soon; turns: leave the lock free        no                        20 ms to 250 ms
 ///   layout     registry: one line                                      one for both              its own
+///   pushed     line: the server pushes the end of a foreign hold;      holds; red_lock: both     both
+///              watchdog: and the changes of a key that is held
 ///
 /// Decision: a rule that no kind needs yet is not written. It would be a guess, and no test could break it.
 ///
@@ -85,6 +87,13 @@ struct kind {
   struct {
     milliseconds first, longest;
   } polls;
+  /// The changes of its key that a server is asked to push (topology::on_key_changed). `waits`: a waiter's attempt asks
+  /// for the next change, because other programs free the lock without a message. `holds`: each renewal is followed by
+  /// a question that asks for it, because nobody but the holder changes the key. Several holders under one key would
+  /// wake each other by their renewals.
+  struct {
+    bool waits, holds;
+  } pushed;
 
   /// The longest pause between two attempts of a waiter that keeps newcomers out (see acquire_party, queue).
   milliseconds looks;

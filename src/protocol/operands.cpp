@@ -22,6 +22,11 @@ void write(writer& to, std::span<const renewal> holds) {
   for (const auto& held : holds) to.add(held.wanted.if_none);
 }
 
+void keys_of_holds(writer& to, const made_of& operands) {
+  to.begin(operands.holds.size(), 0);
+  for (const auto& held : operands.holds) to.add(held.at->lock);
+}
+
 }  // namespace
 
 void key(writer& to, const made_of& operands) {
@@ -79,6 +84,11 @@ void force_release(writer& to, const made_of& operands) {
 call exists(const lock_keys& keys) {
   static constexpr call::recipe form{{}, "EXISTS", key, vote_of::flag};
   return {form, {.at = &keys}};
+}
+
+call count_keys(std::span<const renewal> holds) {
+  static constexpr call::recipe form{{}, "EXISTS", keys_of_holds};
+  return {form, {.holds = holds}};
 }
 
 call ttl(const lock_keys& keys) {

@@ -29,6 +29,8 @@ void force_release(writer& to, const made_of& operands);
 
 /// EXISTS: true if the key exists.
 call exists(const lock_keys& keys);
+/// EXISTS: how many of the keys exist.
+call count_keys(std::span<const renewal> holds);
 /// PTTL: the TTL of the key.
 call ttl(const lock_keys& keys);
 

@@ -33,7 +33,7 @@ class end_watch final : public cancellable {
 }  // namespace
 
 engine::engine(environment env, std::weak_ptr<lease_home> home, owner_fields fields, wait_notices::sink notice)
-    : env_(env), releases_(env_), unlock_budget_(env_), watchdog_(env_, holders_),
+    : env_(env), pushes_(env_.servers, env_.settings), releases_(env_), unlock_budget_(env_), watchdog_(env_, holders_),
       parts_{env_,
              watchdog_,
              releases_,
@@ -55,6 +55,7 @@ engine::engine(environment env, std::weak_ptr<lease_home> home, owner_fields fie
   }
   // A deployment never changes between one server and several primaries, so no command asks.
   env_.sender = &single_;
+  env_.pushes = &pushes_;
   if (env_.servers.primaries() > 1) {
     voting_ = std::make_unique<voting>(env_, std::string(client_id()));
     env_.sender = &quorum_.emplace(*voting_);
@@ -67,6 +68,12 @@ engine::engine(environment env, std::weak_ptr<lease_home> home, owner_fields fie
       server_changed(node);
     else if (notices_)
       registry_.lost_redis();
+  });
+  env_.servers.on_key_changed([this](std::string_view key, node_id node) {
+    if (closed()) return;
+    if (!key.empty()) return registry_.key_changed(key, node);
+    watchdog_.keys_in_question(node);
+    registry_.keys_in_question(node);
   });
   env_.servers.on_keys_moved([this](std::optional<key_group> group) {
     // Another server has the keys now, so the silence of the old one says nothing about it.

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "sync/command/push_demand.hpp"
 #include "sync/command/single_server_sender.hpp"
 #include "sync/hold/claim_holders.hpp"
 #include "sync/hold/lease_record.hpp"
@@ -132,6 +133,7 @@ class engine final {
   std::unique_ptr<voting> voting_;         // null for one server
   std::optional<quorum_sender> quorum_;    // empty for one server
   const single_server_sender single_{};
+  push_demand pushes_;
   releases releases_;
   unlock_time_budget unlock_budget_;
   claim_holders holders_;

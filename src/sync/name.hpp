@@ -142,6 +142,11 @@ class name final : public line_place,
   bool held_since(const kind& caller, time_point since) const;
   /// The lock may be free, so the first waiter tries.
   void wake() noexcept;
+  /// The server `node` has pushed a change of the key by another client.
+  void key_changed(node_id node);
+  /// A server begins to push changes, or has forgotten its promise to, or any key may have changed. The first waiter
+  /// asks within `spread`.
+  void key_in_question(nanoseconds spread);
   /// force_unlock() of this client was answered.
   void forced(bool was_held);
   /// Redis has granted the lock to this field: makes a hold. Waiters of its owner become re-entries.

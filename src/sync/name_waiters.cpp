@@ -117,7 +117,8 @@ void name::attempt_answered(acquisition& waiter, const outcome& outcome) {
   if (first_asks().refuses_first_try(tries, outcome)) return act(line_->rules.first_try_refused(conditions()));
   const auto party = std::exchange(line_->party, {});
   auto reply = first_asks().read(waiter.keys->of, tries, outcome, std::max<std::size_t>(party.size(), 1));
-  attempt answer{std::move(reply), !outcome.error, outcome.sent, outcome.yes, outcome.may_have_run, outcome.server};
+  attempt answer{std::move(reply),     !outcome.error, outcome.sent,   outcome.yes,
+                 outcome.may_have_run, outcome.server, outcome.tracked};
   if (party.empty()) return on_attempt(waiter, answer);
   // The end of the first lets the next waiter ask, so the others of its party leave the line before it.
   auto served = settle_party(party, answer);
@@ -284,6 +285,20 @@ void name::wake() noexcept {
   if (line_) act(line_->rules.woken(line_rules::incentive::news, conditions()));
 }
 
+void name::key_changed(node_id node) {
+  const visit here(*this);
+  env().count(measurement_kind::pushed, *keys_);
+  // The claims come first: a waiter of this client gets no claim that is in doubt.
+  for (auto& held : holds_)
+    if (!held.ended()) host_.parts.renewals.key_changed(*held.on, node);
+  if (line_) act(line_->rules.pushed(conditions()));
+}
+
+void name::key_in_question(nanoseconds spread) {
+  const visit here(*this);
+  if (line_) act(line_->rules.in_question(spread, env().servers.pushes(keys_->lock), conditions()));
+}
+
 // Decision: a message about a lock that is held here puts the hold in doubt. It is confirmed 20 ms later, if it still
 // exists. The message may be the own release, or a force-unlock. To ask at once would cost a command for each
 // hand-over. After 20 ms most holds are over, and the message of their own release has cost nothing. Of a kind that
@@ -405,8 +420,10 @@ void name::or_not_done(Step step) {
 // The subscription follows the wish of the rules. The observer hears of an outage that no connection reports.
 void name::follow(const line_action& action) {
   auto& line = *line_;
-  if (line.rules.listening() != static_cast<bool>(line.messages))
+  if (line.rules.listening() != static_cast<bool>(line.messages)) {
     line.messages = line.rules.listening() ? listen() : nullptr;
+    if (!line.messages) line.pushes.end();
+  }
   if (action.outage)
     env().report({.kind = event_kind::outage,
                   .name = keys_->name,
@@ -434,11 +451,17 @@ void name::send_attempt(acquisition& waiter) {
   auto timeout = once ? waiter.time_left() : command_budget(env().settings, request.asked.ttl);
   // A silent primary must not delay a vote that the others can decide.
   if (waiter.keys->of.voted) timeout = std::min(timeout, vote_budget(env().settings, request.asked.ttl));
+  const bool track = line_->rules.wants_pushes(request, waiter.keys->of, tries);
   or_not_done([&] {
     try {
+      // The server may have got the key since the last attempt.
+      if (track) line_->pushes.ask(*env().pushes, keys_->lock);
       auto command = first_asks().attempt_of(*waiter.keys, request, tries, gather_party(waiter));
       waiter.send(env(), std::move(command).with_token_ttl(env().settings.token_ttl),
-                  {.timeout = timeout, .rank = once ? urgency::refusable : urgency::awaited, .waits_for_reply = !once});
+                  {.timeout = timeout,
+                   .rank = once ? urgency::refusable : urgency::awaited,
+                   .waits_for_reply = !once,
+                   .track = track});
     } catch (const std::bad_alloc&) {
       forget_attempt_of(std::exchange(line_->party, {}));
       throw;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "sync/registry.hpp"
 
+#include <algorithm>
+#include <boost/container/small_vector.hpp>
 #include <new>
 #include <utility>
 #include <vector>
@@ -11,6 +13,7 @@
 namespace holdfast::detail {
 namespace {
 
+constexpr nanoseconds question_interval = std::chrono::microseconds(50), longest_spread = std::chrono::seconds(1);
 constexpr auto* holds_no_more = "it is being drained, and its owner holds no more";
 
 }  // namespace
@@ -156,6 +159,27 @@ void registry::forced(const lock_keys& keys, bool was_held) {
 
 void registry::may_be_free(const lock_keys& keys) {
   if (auto* const found = find(keys)) found->wake();
+}
+
+// Several kinds of lock may have names with one text. Only the key says that it has changed.
+void registry::key_changed(std::string_view key, node_id node) {
+  const std::string_view prefix = parts.env.settings.key_prefix;
+  if (!key.starts_with(prefix)) return;
+  const auto text = key.substr(prefix.size());
+  boost::container::small_vector<name::visit, 2> concerned;
+  for (auto each = names_.lower_bound(name::key::first_of(text)); each != names_.end() && each->keys()->name == text;
+       ++each)
+    concerned.emplace_back(*each);
+  for (const auto& each : concerned) each->key_changed(node);
+}
+
+// Many names are asked for one after the other, so that a server that has forgotten all is not asked for all at once.
+void registry::keys_in_question(node_id node) {
+  const auto& servers = parts.env.servers;
+  const auto all = visit_all();
+  const auto spread = std::min<nanoseconds>(all.size() * question_interval, longest_spread);
+  for (const auto& each : all)
+    if (servers.primaries() > 1 || servers.node_of(each->keys()->lock) == node) each->key_in_question(spread);
 }
 
 bool registry::held_since(const lock_keys& keys, time_point since) {

@@ -63,6 +63,10 @@ class registry final : public multi_key_host, private name_host {
   void lost_redis();
   /// force_unlock() of this client was answered.
   void forced(const lock_keys& keys, bool was_held);
+  /// The server `node` has pushed a change of this key of Redis by another client.
+  void key_changed(std::string_view key, node_id node);
+  /// The server begins to push changes, or has forgotten its promise to, or any of its keys may have changed.
+  void keys_in_question(node_id node);
   /// Another holder may have room now.
   void may_be_free(const lock_keys& keys);
   std::string_view client_id() const noexcept { return fields.client_uuid(); }

@@ -160,9 +160,9 @@ TEST_CASE("a lease is renewed every third of its ttl and not after unlock") {
   w.pass(250ms);
   std::vector<std::chrono::microseconds> renewals;
   std::chrono::microseconds unlocked{};
-  w.eye("PING");
+  w.eye("ECHO", "end");
   while (auto line = monitor.next_monitor_line(1s)) {
-    if (line->argv[0] == "PING") break;
+    if (line->argv[0] == "ECHO") break;
     if (line->argv[0] == "pexpire" && line->from == "lua") renewals.push_back(line->at);
     if (line->argv[0] == "hdel") unlocked = line->at;
   }

@@ -93,7 +93,8 @@ void fake_topology::reply(std::size_t n, redis::reply answer) {
   if (!which.what.written) throw std::logic_error("command " + std::to_string(n) + " was never written");
   last_reply_[which.what.node] = clock_.now();
   if (redis::shows_work(answer)) last_answer_[which.what.node] = clock_.now();
-  finish(which, {{}, std::move(answer), {}});
+  const bool tracked = which.what.track && pushing && !answer.is_error();
+  finish(which, {.error = {}, .reply = std::move(answer), .tracked = tracked});
   which.answered = true;
 }
 
@@ -153,10 +154,10 @@ redis::ticket fake_topology::execute(std::string_view key, redis::request asked)
   const auto& how = asked.terms;
   const auto n = commands_.size();
   const auto node = node_of(key);
-  commands_.push_back(
-      {{n, std::string(key), node, decoded[0], clock_.now(), how.timeout, how.rank, how.waits_for_reply, how.divisible},
-       std::move(asked.command),
-       how.tell_late});
+  commands_.push_back({{n, std::string(key), node, decoded[0], clock_.now(), how.timeout, how.rank, how.waits_for_reply,
+                        how.divisible, how.track},
+                       std::move(asked.command),
+                       how.tell_late});
   if (up(node) && !blocked_) write(commands_[n]);
   const bool waits_in_a_living_link = up(node) && blocked_;  // which costs no time
   if (commands_[n].what.open && !waits_in_a_living_link) watch(n);
@@ -269,6 +270,22 @@ std::size_t fake_topology::push(std::string_view channel, std::string_view paylo
     });
   }
   return receivers;
+}
+
+void fake_topology::begin_pushing(detail::node_id node) {
+  pushing = true;
+  change({}, node);
+}
+
+void fake_topology::forget_pushes(detail::node_id node) {
+  pushing = false;
+  change({}, node);
+}
+
+void fake_topology::change(std::string key, detail::node_id node) {
+  post([this, key = std::move(key), node] {
+    if (hear_of_changes_) hear_of_changes_(key, node);
+  });
 }
 
 std::size_t fake_topology::subscribers(std::string_view channel) const {

@@ -37,6 +37,7 @@ class fake_topology final : public detail::topology {
     detail::nanoseconds timeout;  // of its delivery
     detail::urgency rank;
     bool waits_for_reply, divisible;
+    bool track;
     bool written = false;  // false: sent while the link was down or blocked
     bool open = true;      // neither answered nor timed out nor withdrawn
 
@@ -76,6 +77,16 @@ class fake_topology final : public detail::topology {
   std::size_t push(std::string_view channel, std::string_view payload);
   std::size_t subscribers(std::string_view channel) const;      // living subscriptions
   std::size_t subscribe_calls(std::string_view channel) const;  // ever
+
+  // Pushed changes.
+  bool pushing = false;           // commands that ask for it are tracked
+  std::size_t pushes_wanted = 0;  // calls of start_pushing() since the last stop_pushing()
+  /// From now on the node pushes changes.
+  void begin_pushing(detail::node_id node = 0);
+  /// The node has forgotten all that it was asked to push.
+  void forget_pushes(detail::node_id node = 0);
+  /// Another client has changed the key; empty: any key of the node.
+  void change(std::string key, detail::node_id node = 0);
 
   // The nodes. A key, or a channel, that was never placed lives on node 0.
   void place(std::string key, detail::node_id node) { places_.insert_or_assign(std::move(key), node); }
@@ -150,6 +161,10 @@ class fake_topology final : public detail::topology {
   bool in_outage(std::string_view key) const override { return !up(node_of(key)) && !link_ended_idle; }
   std::string where(std::string_view) const override { return address; }
   detail::subscription subscribe(std::string_view channel, detail::subscriber& who) override;
+  void start_pushing(std::string_view) override { ++pushes_wanted; }
+  void stop_pushing() override { pushes_wanted = 0; }
+  bool pushes(std::string_view) const override { return pushing; }
+  void on_key_changed(change_listener hear) override { hear_of_changes_ = std::move(hear); }
   void keep_watch(bool on) override {
     watched_ = on;
     if (on_watch) on_watch(on);
@@ -192,6 +207,7 @@ class fake_topology final : public detail::topology {
   std::deque<replicas_handler> replica_answers_;
   link_listener listener_;
   std::function<void(std::optional<detail::key_group>)> hear_of_moves_;
+  change_listener hear_of_changes_;
   std::map<std::string, detail::node_id, std::less<>> places_;
   std::set<detail::node_id> down_;
   std::map<detail::node_id, detail::time_point> last_reply_, last_answer_;  // the second: refusals left out

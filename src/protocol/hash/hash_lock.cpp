@@ -123,6 +123,7 @@ constexpr kind hash_lock(std::int64_t tokens) {
           .tokens = tokens,
           .voted = false,
           .polls = {},
+          .pushed = {.waits = false, .holds = true},
           .looks = {},
           .acquire = fenced ? decltype(kind::acquire){acquire_fenced, read_outcome<read_acquire_fenced>}
                             : decltype(kind::acquire){script_steps::acquire<lua::acquire>, read_outcome<read_acquire>},

@@ -261,6 +261,7 @@ constinit const kind permit_lock{
     .tokens = 0,
     .voted = false,
     .polls = {},
+    .pushed = {},
     .looks = permit_lock_steps::looks,
     .acquire = {permit_lock_steps::acquire, permit_lock_steps::read_acquire},
     .acquire_party = {permit_lock_steps::acquire_party, read_outcome<read_permits>},

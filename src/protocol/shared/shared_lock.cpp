@@ -175,6 +175,7 @@ constexpr kind side() {
           .tokens = 0,
           .voted = false,
           .polls = {},
+          .pushed = {},
           .looks = looks,
           .acquire = Writes ? decltype(kind::acquire){try_write, read_outcome<read_writer_acquire>}
                             : decltype(kind::acquire){try_read, read_outcome<read_reader_acquire>},

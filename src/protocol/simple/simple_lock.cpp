@@ -57,6 +57,7 @@ constexpr kind row{
     .tokens = 0,
     .voted = false,
     .polls = {.first = milliseconds(20), .longest = milliseconds(250)},
+    .pushed = {.waits = true, .holds = true},
     .looks = {},
     .acquire = {script_steps::acquire<lua::simple_acquire>, read_outcome<read_acquire>},
     .acquire_party = {},

@@ -27,6 +27,7 @@ constexpr kind voted(kind kind, decltype(kind::count.read) count) {
   kind.name = "red_lock";
   kind.voted = true;
   kind.tokens = 0;
+  kind.pushed.waits = true;
   kind.acquire.read = by_majority::acquire;
   kind.first_acquire = {};
   kind.acquire_any = {};

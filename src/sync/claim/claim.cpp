@@ -36,8 +36,8 @@ milliseconds left_until(time_point when, time_point now, double rho) noexcept {
 //   flag               new   held  over  left    moved by
 //   suspended_         no    yes   old   old     doubt() and trust(), by the count of shares that are neither doubted
 //                                                nor denied
-//   in_doubt           no    yes   yes   old     set by hold::doubt(); cleared by a renewal that was sent afterwards.
-//                                                A claim in doubt is never handed on
+//   in_doubt           no    yes   yes   old     set by hold::doubt() and by a pushed change; cleared by a renewal that
+//                                                was sent afterwards. A claim in doubt is never handed on
 //   open               any   any   any   any     set by the grant that makes the claim, never changed
 //   counted.leases     1     any   any   any     each answer about the count; 0 when the count is unknown
 //   counted.under_way  no    yes   yes   yes     set and cleared by set_hold_count(); the answer keeps the claim alive

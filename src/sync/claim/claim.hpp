@@ -92,7 +92,8 @@ class claim final : public boost::intrusive_ref_counter<claim> {
   std::atomic<bool> suspended_{false};
 
  public:
-  /// A message said that the lock was freed, and no later renewal has confirmed the claim. The client's strand.
+  /// A message said that the lock was freed, or its server pushed a change of the key, and no later renewal has
+  /// confirmed the claim. The client's strand.
   bool in_doubt : 1 = false;
   /// Callers of this client may join its hold for a while (kind::joins).
   bool open : 1 = false;

@@ -23,6 +23,7 @@
 namespace holdfast::detail {
 
 class grant_notes;
+class push_demand;
 class script_sender;
 class wait_notices;
 
@@ -46,6 +47,7 @@ struct environment {
   const script_sender* sender = nullptr;  // chosen by the engine
   wait_notices* notices = nullptr;        // null if there is an observer
   grant_notes* notes = nullptr;           // null without config::notes
+  push_demand* pushes = nullptr;          // made by the engine
   const bool ids = !settings.observer || settings.observer->wants_ids();
   const block_pool_ptr blocks{new block_pool};
   bool message_withheld = false;  // the event was reported

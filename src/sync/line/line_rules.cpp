@@ -19,6 +19,8 @@ const failure without_ttl{errc::corrupt_lock, "its key has no TTL, so it would n
 const failure not_replicated_in_time{errc::not_replicated, "not in time"};
 const failure granted_too_late{errc::unreachable, "the grant came too late to be of use"};
 constexpr nanoseconds longest_linger = std::chrono::seconds(1);
+/// The other primaries push the same release within this time. A vote before that would be divided.
+constexpr nanoseconds pushes_apart = milliseconds(1);
 constexpr nanoseconds least_backoff_delay = milliseconds(20), longest_backoff_delay = std::chrono::seconds(1);
 
 }  // namespace
@@ -44,6 +46,11 @@ constexpr nanoseconds least_backoff_delay = milliseconds(20), longest_backoff_de
 // Decision: the grant to a part of a party is also the busy answer of the next waiter, which parks. A second question
 // would find it busy. Two processes of eight tasks needed 1.01 scripts for each permit with it, and need 0.77 without.
 //
+// Decision: while the server pushes the next change of the key, polls are a net at the poll cap. Messages during an
+// attempt do not count: a change after a tracked answer is pushed, and one before it is in the answer. Otherwise a
+// release of ours would bring two attempts of each waiting client, one by the push and one by the message. Pushed
+// changes share the wake budget with messages: anybody who may write the key could push as fast as he likes.
+//
 // Silence is no contention, see topology::silence_since(). Several primaries have answered if a majority has, to this
 // attempt or to others since.
 
@@ -67,6 +74,8 @@ constexpr nanoseconds least_backoff_delay = milliseconds(20), longest_backoff_de
 //   joined            next  next     next  x               x                 rest                x
 //   woken             wait  wait     wait  wait [1]        wait, next [2]    wait                wait
 //   heard             as woken; while this client holds: wait [9]
+//   pushed            as woken; while this client holds: wait; of several primaries: park [10]
+//   in_question       wait   wait     wait  wait [1]        wait, park [10]  wait                wait
 //   called            as heard
 //   released          as woken [9]
 //   subscribed        x     wait     x     wait [1]        wait, next [2]    wait                wait
@@ -96,9 +105,14 @@ constexpr nanoseconds least_backoff_delay = milliseconds(20), longest_backoff_de
 //       another end of the cool-down. The departure of the last waiter is followed by linger or rest.
 //       next: the new first waiter reads where the other one would write, or the reverse; or it wants several permits.
 //   [9] Of a kind with a queue: wait, or park for the pause in which readers come, if queue_place says so.
+//   [10] The wake-up comes at the end of a short pause. wait: an earlier alarm stays.
 //
 //   flag              idle      trying    parked    blocked   moved by
 //   woken_            old       yes       old       old       set by woken(), cleared by send()
+//   heard_            old       yes       old       old       set by heard() while trying, cleared by send()
+//   tracked_          old       no        yes       old       set by a busy answer that is tracked; cleared by send(),
+//                                                             pushed() and in_question()
+//   forgotten_        old       yes       old       old       set by in_question() while trying, cleared by send()
 //   later_            old       yes       old       old       set by heard() and released() while trying, cleared by
 //                                                             send()
 //   cooling_down_     old       no        yes       old       set by next() while others have their turns; cleared by
@@ -106,7 +120,8 @@ constexpr nanoseconds least_backoff_delay = milliseconds(20), longest_backoff_de
 //   lingers_          yes       no        no        no one    set when the last waiter leaves; cleared by joined(), the
 //                                                             alarm and stop_lingering()
 //   incentive_        old       yes       old       old       set by woken() or the alarm, cleared by take_incentive()
-//   delayed_          no        no        yes       no        set by woken() without a budget; cleared by the next step
+//   delayed_          no        no        yes       no        set by woken() without a budget, and by [10]; cleared
+//                                                             by the next step
 //   next_is_busy_     old       no        old       old       set by a grant to a part of a party; cleared by send()
 //                                                             and when the first waiter leaves
 //   listening_        lingers   yes       yes       yes       set by listen(); cleared with the last waiter, unless the
@@ -168,8 +183,37 @@ line_action line_rules::woken(incentive why, const line_conditions& at) {
 line_action line_rules::heard(const line_conditions& at, queue_place::message message) {
   if (at.first) at.first->tries.splits = 0;
   if (at.held_here) return {};
-  if (!at.first || !at.first->row.queue) return woken(incentive::news, at);
-  return heed(place_.heard(message, at.first->row.bars), at);
+  if (at.first && at.first->row.queue) return heed(place_.heard(message, at.first->row.bars), at);
+  // The answer of the attempt in flight decides whether this is news.
+  heard_ = step_ == step::trying;
+  return heard_ ? line_action() : woken(incentive::news, at);
+}
+
+line_action line_rules::pushed(const line_conditions& at) {
+  if (at.held_here || !at.first) return {};
+  at.first->tries.splits = 0;
+  tracked_ = false;
+  const bool waits = step_ == step::parked && !cooling_down_;
+  return at.first->row.voted && waits ? woken_within(pushes_apart, at) : woken(incentive::news, at);
+}
+
+line_action line_rules::in_question(nanoseconds spread, bool pushes, const line_conditions& at) {
+  if (!at.first || !at.first->row.pushed.waits) return {};
+  if (step_ == step::trying) forgotten_ = woken_ = true;
+  // A line that was not tracked and will not be has its polls.
+  const bool concerned = std::exchange(tracked_, false) || pushes;
+  if (!concerned || step_ != step::parked || at.held_here) return {};
+  known_.polled = {};
+  return woken_within(random_.up_to(spread), at);
+}
+
+line_action line_rules::woken_within(nanoseconds pause, const line_conditions& at) {
+  // The budget must be there when the alarm comes.
+  const auto until = std::max(at.now + pause, known_.wake_ups.next());
+  if (*alarm_ <= until) return {};
+  auto action = park(until, step::parked);
+  delayed_ = incentive::news;
+  return action;
 }
 
 // A reader may be the first by now. The turn of the client then ends by itself.
@@ -323,7 +367,7 @@ line_action line_rules::left(const line_waiter& waiter, bool was_first, bool ser
   const bool must_ask = at.first->row.bars != waiter.row.bars || at.first->request.amount > 1;
   if (step_ == step::parked && must_ask) step_ = step::idle;
   // A message since may be about a release after that grant.
-  if (step_ == step::idle && busy_until && !must_ask && !woken_ && giving_back_ == 0) {
+  if (step_ == step::idle && busy_until && !must_ask && !woken_ && !heard_ && giving_back_ == 0) {
     listen();
     return park(*busy_until, step::parked, action);
   }
@@ -391,7 +435,7 @@ line_action line_rules::send(const line_conditions& at, line_action before) {
   // timed_out() takes this for contention if the attempt finds no answer.
   if (parked_while_held()) known_.held = at.now;
   step_ = step::trying;
-  woken_ = later_ = cooling_down_ = false;
+  woken_ = heard_ = forgotten_ = tracked_ = later_ = cooling_down_ = false;
   alarm_.reset();
   next_is_busy_.reset();
   delayed_.reset();
@@ -461,12 +505,13 @@ line_action line_rules::busy(const attempt& answer, const line_conditions& at, l
   if (!reply.split) waiter.tries.splits = 0;
   if (waiter.row.queue) place_.busy(reply.rank);
   // A message during the attempt may be about the release of the holder that the answer names.
-  const bool again = listening_ && woken_;
+  const bool tracked = answer.tracked && !forgotten_;
+  const bool again = listening_ && (woken_ || (heard_ && !tracked));
   // Messages before the acknowledgement are missed, so subscribed() sends again.
   listen();
   const nanoseconds holder_ttl = reply.reserved ? place_.reserve() : reply.holder_ttl.value_or(milliseconds::zero());
   const auto ttl_left = reply.holder_ttl ? holder_ttl : nanoseconds::max();
-  auto poll = next_poll();
+  auto poll = tracked ? nanoseconds::max() : next_poll();
   if (waiter.tries.stands || place_.stands()) poll = std::min(poll, looks_ - random_.up_to(looks_ / 10));
   if (later_) poll = std::min<nanoseconds>(poll, place_.pause(random_));
   // Messages begin such tries, so a flood must not cost more of them than wake-ups.
@@ -475,6 +520,7 @@ line_action line_rules::busy(const attempt& answer, const line_conditions& at, l
     known_.wake_ups.spend(at.now);
   }
   auto parked = park_while_held(ttl_left, answer.sent, poll, at, before);
+  tracked_ = tracked;
   if (!again) return parked;
   auto woke = woken(incentive::news, at);
   if (woke.then == act::wait) return parked;

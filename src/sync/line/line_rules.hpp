@@ -105,6 +105,11 @@ class line_rules {
   line_action woken(incentive why, const line_conditions& at);
   /// A message says that the lock was freed. Of a kind with a queue it says by whom.
   line_action heard(const line_conditions& at, queue_place::message message = {});
+  /// The server has pushed a change of the key by another client. Of a lock at several primaries it is one of them.
+  line_action pushed(const line_conditions& at);
+  /// The server begins to push changes, or has forgotten its promise to, or any key may have changed. The first waiter
+  /// asks again within `spread`. `pushes`: the server pushes changes now.
+  line_action in_question(nanoseconds spread, bool pushes, const line_conditions& at);
   /// This client is called: its turn in the queue has come.
   line_action called(const line_conditions& at);
   /// A release of this client has its answer: so many others wait, as far as a kind with a queue knows.
@@ -149,6 +154,10 @@ class line_rules {
   bool lingers() const noexcept { return lingers_; }
   /// The line wants the messages of its channel.
   bool listening() const noexcept { return listening_; }
+  /// The next attempt asks the server to push the next change of the key.
+  bool wants_pushes(const lock_request& request, const kind& of, const attempts& tries) const noexcept {
+    return of.pushed.waits && !request.asks_once() && !tries.first_try;
+  }
   /// The server has confirmed the subscription.
   bool listens() const noexcept { return listening_ && listens_; }
   /// This client stands in the queue, or perhaps does.
@@ -179,6 +188,7 @@ class line_rules {
   line_action taken(const attempt& answer, const line_conditions& at);
   line_action busy(const attempt& answer, const line_conditions& at, line_action before);
   line_action heed(queue_place::heed when, const line_conditions& at);
+  line_action woken_within(nanoseconds pause, const line_conditions& at);
   line_action fail(const failure& why, const line_conditions& at, line_action before);
   line_action leave(const failure* why, line_action before = {}) const;
   line_action park(time_point until, step step, line_action before = {});
@@ -215,10 +225,13 @@ class line_rules {
   std::optional<time_point> alarm_;  // of `park`
   // The grant of the first waiter told the next one that the lock is busy: it asks again at this time.
   std::optional<time_point> next_is_busy_;
-  std::optional<incentive> delayed_;  // while parked: of the wake-up that waits for its budget
+  std::optional<incentive> delayed_;  // while parked: of the wake-up that waits for its time
   step step_ = step::idle;
   incentive incentive_ = incentive::none;  // of the attempt under way
   bool woken_ = false;                     // while trying: one more attempt must follow
+  bool heard_ = false;                     // while trying: the same, unless the answer is tracked
+  bool tracked_ = false;                   // while parked: the server pushes the next change of the key
+  bool forgotten_ = false;                 // while trying: what the answer says about that is out of date
   bool later_ = false;                     // while trying: the same, after the pause of a queue
   bool cooling_down_ = false;              // while parked: other clients have their turns
   bool lingers_ = false;

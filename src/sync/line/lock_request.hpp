@@ -47,6 +47,7 @@ struct attempt {
   time_point sent;
   primary_set yes = only(0), may_have_run = only(0);  // as of redis::outcome
   std::uint64_t server = 0;                           // the same
+  bool tracked = false;                               // the same
 };
 
 /// The attempts of one waiter until now. There may be a hundred thousand waiters, so it is small.

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/block_pool.hpp"
+#include "sync/command/push_demand.hpp"
 #include "sync/line/acquisition.hpp"
 #include "sync/line/line_rules.hpp"
 
@@ -99,6 +100,7 @@ class waiting_line {
   line_rules rules;
   timer alarm;
   subscription messages;
+  push_demand::user pushes;  // while an attempt has asked for them, and the line listens
 
  private:
   using seats = boost::intrusive::list<

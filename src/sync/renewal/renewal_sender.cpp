@@ -136,6 +136,7 @@ void renewal_sender::answered(const batch& script, const outcome& answer) {
       }
     });
   }
+  if (!reply.failed && granted.empty()) if_memory([&] { results_.renewed(script.node, script.shares); });
   if (!granted.empty() && !if_memory([&] { wait_for_replicas(script, granted, answer); }))
     renewals_.put_off(script.shares, env_.now());
   step.rethrow();
@@ -171,6 +172,7 @@ void renewal_sender::on_replicas(const batch& script, const std::vector<std::siz
       results_.confirmed(part, sent, script.asked[i].wanted.ttl, doubted);
     }
   }
+  if_memory([&] { results_.renewed(script.node, script.shares); });
   results_.results_end();
 }
 

@@ -24,6 +24,8 @@ class renewal_results {
   virtual void unanswered(share& part, const error_code& cause, const std::string& detail) = 0;
   /// The answer is late and may still come. The share stays in flight.
   virtual void late(share& part, const error_code& cause, const std::string& detail) = 0;
+  /// The results of these shares are known, and the server has confirmed those that are still guarded and not denied.
+  virtual void renewed(node_id node, const renewals::shares& parts) = 0;
   /// All results of a script are known, and its server has room for more renewals.
   virtual void results_end() = 0;
 
@@ -65,12 +67,13 @@ class renewal_sender {
 
   /// Sends all that is due now and may be sent.
   void send_due(time_point now);
+  /// Keys of one command are of one group.
+  key_group group_of(const share& part) const;
 
  private:
   class batch;
   using shares = renewals::shares;
 
-  key_group group_of(const share& part) const;
   void send_by_group(node_id node, shares&& parts);
   void send(node_id node, shares&& parts);
   void answered(const batch& script, const outcome& answer);

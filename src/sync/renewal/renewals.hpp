@@ -91,6 +91,11 @@ class renewals {
   /// Plans a renewal that is sent from now on, no later than `by`. The answer to a renewal in flight may be older than
   /// the doubt; land() reports that.
   void confirm_by(share& part, time_point by);
+  /// A renewal that is sent from now on is planned by then.
+  static bool confirms_by(const share& part, time_point by) noexcept {
+    const bool planned = part.stage == renewal_stage::scheduled || part.stage == renewal_stage::doubted_in_flight;
+    return part.stage == renewal_stage::due || (planned && part.renewal <= by);
+  }
   /// An answer, or the lack of one, ends the flight. True: a doubt came meanwhile, and the share must be confirmed once
   /// more by share::renewal.
   static bool land(share& part) noexcept;

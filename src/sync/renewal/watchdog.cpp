@@ -18,7 +18,7 @@ constexpr std::size_t crowd = 1000;
 
 watchdog::watchdog(environment& env, renewal_host& holders)
     : env_(env), holders_(holders), renewals_(env.servers, env.settings), sender_(env, renewals_, holders, *this),
-      renewal_alarm_(env.alarms), expiry_alarm_(env.alarms) {}
+      tracker_(env, *this), renewal_alarm_(env.alarms), expiry_alarm_(env.alarms) {}
 
 // ---- guarded claims
 
@@ -102,6 +102,44 @@ void watchdog::confirm_soon(claim& held, nanoseconds delay) {
   rearm();
 }
 
+// Only a renewal finds out whether the claim still stands. A claim of several shares is settled by none of them alone,
+// so it is not in doubt.
+void watchdog::key_changed(claim& held, node_id node) {
+  if (!guarded(held) || !held.keys->of.pushed.holds) return;
+  const bool sole = held.shares().size() == 1;
+  held.in_doubt |= sole;
+  for (auto& part : held.shares())
+    if (!part.denied() && (sole || part.node == node)) confirm_by_budget(part);
+  rearm();
+}
+
+// Keys that are there are tracked from now on, and a missing one is confirmed. A command has keys of one group.
+void watchdog::keys_in_question(node_id node) {
+  renewals::shares parts;
+  const auto ask = [&] {
+    if (!parts.empty()) if_memory([&] { tracker_.ask(node, parts, guarded_shares_); });
+    parts.clear();
+  };
+  expiries_.each([&](claim& held) {
+    for (auto& part : held.shares()) {
+      if (part.denied() || renewals_.home_of(part) != node) continue;
+      const bool fits = parts.empty() || sender_.group_of(part) == sender_.group_of(*parts.front());
+      if (!fits || parts.size() == renewals::batch_size) ask();
+      if_memory([&] { parts.emplace_back(&part); });
+    }
+  });
+  ask();
+}
+
+void watchdog::confirm_by_budget(share& part) {
+  const auto confirmed = part.valid_until() - (part.of.wanted.ttl - drift_of(part.of.wanted.ttl, env_.settings.drift));
+  const auto now = env_.now(), by = tracker_.budget.next(confirmed, now);
+  // More changes of the same key cost nothing until it is confirmed.
+  if (renewals::confirms_by(part, by)) return;
+  tracker_.budget.spend(now);
+  renewals_.confirm_by(part, by);
+}
+
 void watchdog::link_changed(node_id node, bool up) {
   renewals_.link_changed(node, up);
   const auto now = env_.now();
@@ -159,6 +197,15 @@ void watchdog::confirmed(share& part, time_point sent, milliseconds ttl, bool do
   if (doubted) return renewals_.confirm_by(part, once_more);
   // One of several shares does not settle a doubt: the field may be gone at the other primaries.
   if (held.shares().size() == 1) held.in_doubt = false;
+}
+
+void watchdog::renewed(node_id node, const renewals::shares& parts) { tracker_.ask(node, parts, guarded_shares_); }
+
+// The key went between the renewal and the question, so no change will be pushed.
+void watchdog::missing(const renewals::shares& parts) {
+  for (const auto& part : parts)
+    if (guarded(part->of) && !part->denied()) confirm_by_budget(*part);
+  rearm();
 }
 
 void watchdog::count_renewal(const share& part, nanoseconds left) const {

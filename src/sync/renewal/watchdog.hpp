@@ -5,6 +5,7 @@
 
 #include "sync/claim/claim.hpp"
 #include "sync/command/environment.hpp"
+#include "sync/renewal/key_tracker.hpp"
 #include "sync/renewal/renewal_host.hpp"
 #include "sync/renewal/renewal_sender.hpp"
 #include "sync/renewal/renewals.hpp"
@@ -53,7 +54,7 @@ namespace holdfast::detail {
 /// begin again for that release. So the end of a hold calls end_watch_if_idle().
 ///
 /// The servers call the watchdog back and do not keep it alive. Their owner ends them first.
-class watchdog final : private renewal_results {
+class watchdog final : private renewal_results, private key_tracker::host {
  public:
   watchdog(environment& env, renewal_host& holders);
 
@@ -67,12 +68,19 @@ class watchdog final : private renewal_results {
   void denied(share& part);
   bool idle() const noexcept { return expiries_.empty(); }
   /// To be called after the end of a hold, when its release was sent or its claim was passed on.
-  void end_watch_if_idle() const {
-    if (idle()) env_.servers.keep_watch(false);
+  void end_watch_if_idle() {
+    if (!idle()) return;
+    env_.servers.keep_watch(false);
+    tracker_.end();
   }
 
   /// Renews the claim within `delay`, unless it ends before.
   void confirm_soon(claim& held, nanoseconds delay);
+  /// The server `node` has pushed a change of the claim's key by another client. The claim is confirmed at once, or
+  /// when the budget allows it.
+  void key_changed(claim& held, node_id node);
+  /// The server begins to push changes, or any of its keys may have changed. It is asked which keys are there.
+  void keys_in_question(node_id node);
   void link_changed(node_id node, bool up);
   /// Keys have moved to another node. A share is renewed there at once if it was due at the old node, or could not be
   /// confirmed.
@@ -93,6 +101,8 @@ class watchdog final : private renewal_results {
   void denied(share& part, renewal_answer cause) override;
   void unanswered(share& part, const error_code& cause, const std::string& detail) override;
   void late(share& part, const error_code& cause, const std::string& detail) override;
+  void renewed(node_id node, const renewals::shares& parts) override;
+  void missing(const renewals::shares& parts) override;
   void results_end() override { renew_due(); }
 
   void guard(claim& held, time_point sent, time_point now, primary_set at, rhythm pace);
@@ -101,6 +111,7 @@ class watchdog final : private renewal_results {
   void count_renewal(const share& part, nanoseconds left) const;
   void doubt(share& part, const error_code& cause, const std::string& detail);
   void suspend(share& part, const error_code& cause);
+  void confirm_by_budget(share& part);
   /// True: the share was doubted until now.
   bool restore(share& part);
   void expire_at(claim& held, time_point when);
@@ -111,6 +122,7 @@ class watchdog final : private renewal_results {
   renewal_host& holders_;
   renewals renewals_;
   renewal_sender sender_;
+  key_tracker tracker_;
   timing_wheel<boost::intrusive::mhtraits<claim, timing_wheel_hook, &claim::expiry>, sooner> expiries_;
   std::size_t guarded_shares_ = 0;
   bool any_doubted_ = false;  // false: no share is doubted; true: perhaps one is

@@ -71,7 +71,7 @@ class quorum_call::copy final : public script_command {
   // commands, and the release of this very lock may be among them.
   void begin(nanoseconds timeout) {
     // An obligation stays in front of its own release, even while both wait for a connection.
-    const delivery delivery{.timeout = timeout, .rank = urgency::obligation};
+    const delivery delivery{.timeout = timeout, .rank = urgency::obligation, .track = in_->track_};
     const bool by_text = !in_->voters_.knows(index_, in_->command_);
     timeout_ = timeout;
     send(in_->to_.primary(index_), in_->command_, delivery, by_text);
@@ -97,10 +97,10 @@ class quorum_call::copy final : public script_command {
   nanoseconds timeout_{};
 };
 
-quorum_call::quorum_call(const environment& env, voting& voters, const call& command,
+quorum_call::quorum_call(const environment& env, voting& voters, const call& command, bool track,
                          std::shared_ptr<script_command> sender)
     : to_(env.servers), time_(env.time), voters_(voters), field_(command.field()), command_(command.of_field(field_)),
-      sender_(std::move(sender)), grace_(env.alarms) {
+      track_(track), sender_(std::move(sender)), grace_(env.alarms) {
   // A command without a reader of votes is for one server, and its answer could not be counted.
   HOLDFAST_ASSERT(command_.count());
 }
@@ -271,6 +271,9 @@ void quorum_call::tell() {
   outcome result{.error = {}, .reply = {}, .sent = began_, .of_each = &votes_};
   result.yes = count.in_favour();
   result.may_have_run = count.may_have_run_at();
+  const auto& each = votes_.outcomes;
+  const auto tracked = std::count_if(each.begin(), each.end(), [](const auto& one) { return one && one->tracked; });
+  result.tracked = static_cast<std::size_t>(tracked) >= count.needed();
   try {
     if (auto why = failure_by(count)) fail(result, *std::move(why));
   } catch (const std::bad_alloc&) {  // only the text is missing: the sender is answered nevertheless

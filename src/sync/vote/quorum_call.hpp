@@ -27,7 +27,9 @@ class voting;
 /// the call, except the owner field. The decisions and the state table stand at the head of quorum_call.cpp.
 class quorum_call final : public script_copies, public std::enable_shared_from_this<quorum_call> {
  public:
-  quorum_call(const environment& env, voting& voters, const call& command, std::shared_ptr<script_command> sender);
+  /// `track`: as delivery::track, of each copy. The outcome is tracked if a majority is.
+  quorum_call(const environment& env, voting& voters, const call& command, bool track,
+              std::shared_ptr<script_command> sender);
 
   void begin(nanoseconds timeout) override;
   withdrawn withdraw() override;
@@ -57,6 +59,7 @@ class quorum_call final : public script_copies, public std::enable_shared_from_t
   voting& voters_;
   const owner_field field_;  // a copy: the sender may have a new field before the last copy is written
   const call command_;
+  const bool track_;
   const std::shared_ptr<script_command> sender_;
   bool notified_ = false;
   time_point began_{};

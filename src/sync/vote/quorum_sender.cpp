@@ -10,7 +10,8 @@ namespace holdfast::detail {
 void quorum_sender::send(const environment& env, script_command& command, const call& asked,
                          const redis::delivery& delivery) const {
   // The rank is not used: each copy is an obligation, see quorum_call.cpp.
-  command.send(std::make_shared<quorum_call>(env, voters_, asked, command.shared_from_this()), delivery.timeout);
+  command.send(std::make_shared<quorum_call>(env, voters_, asked, delivery.track, command.shared_from_this()),
+               delivery.timeout);
 }
 
 }  // namespace holdfast::detail

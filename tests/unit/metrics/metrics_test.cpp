@@ -305,7 +305,7 @@ TEST_CASE("a command is counted at the server of its connection, by its text, wh
 
 TEST_CASE("before anything has happened there are all families, and zeros for what an alarm looks at") {
   const prometheus_text said{metrics()};
-  CHECK(said.families().size() == 16);
+  CHECK(said.families().size() == 17);
   CHECK(said.has(R"(holdfast_lock_renewals_total{outcome="failed"})"));
   CHECK(said.has(R"(holdfast_events_total{event="lost"})"));
   metrics m;

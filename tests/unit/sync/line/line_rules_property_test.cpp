@@ -99,7 +99,7 @@ class simulated_line : seeded, rules_fixture {
         if (in_flight_) return answer();
         if (granted_) return replicas();
         return pass_time(5ms);
-      case 6: return message();
+      case 6: return one_in(4) ? change() : one_in(4) ? question() : message();
       case 7: return subscription();
       case 8: return release_ends();
       case 9: return other_hold_begins();
@@ -171,7 +171,7 @@ class simulated_line : seeded, rules_fixture {
   /// By the waiter, or by somebody else.
   void held(detail::acquire_answer reply) {
     const bool free = reply.type == detail::acquire_answer::kind::acquired;
-    if (!free && !line.front().tries.first_try) reply.holder_ttl = held_elsewhere();
+    if (reply.type == busy && !line.front().tries.first_try) reply.holder_ttl = held_elsewhere();
     if (!free && row.voted && one_in(2)) reply.split = up_to(2s);
     if (free) granted_at_ = sent_;
     // Of a party the next waiter found it busy.
@@ -179,7 +179,10 @@ class simulated_line : seeded, rules_fixture {
     backoffs_ = 0;
     proof_ = now;
     news_ = true;
-    deliver({.reply = {{}, reply}, .answered = true, .sent = sent_}, free || row.voted);
+    const bool promised = !free && row.pushed.waits && !line.front().tries.first_try && one_in(2);
+    tracked_ = promised && !forgotten_;
+    owed_ |= heard_ && !tracked_;
+    deliver({.reply = {{}, reply}, .answered = true, .sent = sent_, .tracked = promised}, free || row.voted);
   }
   /// `may_hold`: Redis may have granted the field.
   void deliver(const detail::attempt& attempt, bool may_hold) {
@@ -213,7 +216,7 @@ class simulated_line : seeded, rules_fixture {
         follow(
             "woken", [&] { return rules.woken(line_rules::incentive::news, at()); }, nullptr);
       } else if (rules.listens()) {
-        if (!around.held_here) owe();
+        if (!around.held_here) (in_flight_ ? heard_ : owed_) |= !line.empty() && rules.listening();
         follow(
             "heard", [&] { return rules.heard(at()); }, nullptr);
       }
@@ -223,6 +226,33 @@ class simulated_line : seeded, rules_fixture {
         held({.type = busy});
       }
     }
+  }
+
+  /// By another program, while the server has promised to push it, or may have.
+  void change() {
+    if (!lives_ || !row.pushed.waits) return;
+    for (auto n = one_in(20) ? 30 : 1; n > 0 && lives_; --n) {
+      if (!around.held_here && !line.empty() && (tracked_ || in_flight_)) owed_ = true;
+      follow(
+          "pushed", [&] { return rules.pushed(at()); }, nullptr);
+      if (in_flight_ && n > 1) {
+        in_flight_ = false;
+        held({.type = busy});
+      }
+    }
+  }
+  /// The server has forgotten its promises, begins to push, or any key may have changed.
+  void question() {
+    if (!lives_) return;
+    const bool pushes = one_in(2);
+    // An attempt that failed owes nothing to a line that has polls.
+    const bool concerned = row.pushed.waits && !line.empty() && !around.held_here && (tracked_ || in_flight_);
+    const bool owed_before = std::exchange(owed_, concerned);
+    forgotten_ = in_flight_;
+    follow(
+        "in_question", [&] { return rules.in_question(up_to(5ms), pushes, at()); }, nullptr);
+    tracked_ = false;
+    owed_ |= owed_before;
   }
 
   void subscription() {
@@ -393,7 +423,7 @@ class simulated_line : seeded, rules_fixture {
     must(releases_ == 0 || once, "nothing is sent while a release blocks");
     must(!around.held_here || once || follow_up_ || event_ == "first_try_refused",
          "no attempt begins while this client holds");
-    if (event_ == "heard" || event_ == "woken" || event_ == "subscribed")
+    if (event_ == "heard" || event_ == "woken" || event_ == "subscribed" || event_ == "pushed")
       must(limit_.allows(now), "wake-ups have a budget");
     alarm_.reset();
     half_.reset();
@@ -401,7 +431,7 @@ class simulated_line : seeded, rules_fixture {
     sent(of);
     fields_[waiter.tries.field] = true;
     in_flight_ = true;
-    owed_ = false;
+    owed_ = heard_ = tracked_ = forgotten_ = false;
     sent_ = now;
   }
 
@@ -455,7 +485,7 @@ class simulated_line : seeded, rules_fixture {
   void forget() {
     must(fields_.empty(), "a line that is over has no field left");
     proof_ = {};
-    news_ = owed_ = false;
+    news_ = owed_ = heard_ = tracked_ = forgotten_ = false;
     backoffs_ = 0;
     limit_.reset();
   }
@@ -493,10 +523,11 @@ class simulated_line : seeded, rules_fixture {
   }
   milliseconds held_elsewhere() {
     // Redis has run the attempt at once, and the answer took its time.
-    if (holder_until_ <= sent_ || one_in(40)) {
-      holder_until_ = sent_ + 20ms + up_to(10s);
-      limit_.reset();
-    }
+    const bool changes = holder_until_ <= sent_ || one_in(40);
+    if (changes) holder_until_ = sent_ + 20ms + up_to(10s);
+    // A slow answer does not show that the holder has changed. The next one does.
+    if (changes || unnoticed_) limit_.reset();
+    unnoticed_ = (changes || unnoticed_) && now - sent_ > 10ms;
     return std::chrono::ceil<milliseconds>(holder_until_ - sent_);
   }
   void owe() {
@@ -514,7 +545,7 @@ class simulated_line : seeded, rules_fixture {
   // A message or an acknowledgement causes one more attempt, at the latest in 10 ms, unless the reason to wait is
   // another one. A busy answer is followed by listening.
   void check_owed(state before, const line_action& action) {
-    const bool woken = event_ == "heard" || event_ == "subscribed";
+    const bool woken = event_ == "heard" || event_ == "subscribed" || event_ == "pushed" || event_ == "in_question";
     const bool answered = reply_ && event_ == "answered" && !reply_->failed;
     const bool found_busy = answered && reply_->value.type == busy && action.then == act::park;
     if (found_busy) must(rules.listening() || rules.blocked(), "a busy answer is followed by listening");
@@ -524,7 +555,7 @@ class simulated_line : seeded, rules_fixture {
     const auto until = action.then == act::park ? action.until : alarm_.value_or(time_point::max());
     const bool may_wait = around.held_here || around.cool_down_until > now || rules.blocked();
     must(may_wait || (action.then != act::wait && action.then != act::park) || until <= now + 10ms,
-         "a message causes one more attempt");
+         "a message or a change causes one more attempt");
   }
 
   void check_pause(const line_action& action) {
@@ -541,7 +572,7 @@ class simulated_line : seeded, rules_fixture {
     if (line.front().tries.stands) must(pause <= 500ms, "a waiter that stands looks again before its trace fades");
     // A message came during the attempt, and something else than the holder is waited for.
     if (around.held_here || around.cool_down_until > now) return;
-    if (row.polls.longest > 0ms) must(pause <= row.polls.longest, "a silent kind is polled");
+    if (row.polls.longest > 0ms && !tracked_) must(pause <= row.polls.longest, "a silent kind is polled");
     if (answer.holder_ttl) must(pause <= *answer.holder_ttl + 2ms, "a holder's TTL bounds the pause");
   }
   nanoseconds backoff() { return std::min<nanoseconds>(20ms * (1 << std::min(backoffs_ - 1, 10)), 1s); }
@@ -565,7 +596,10 @@ class simulated_line : seeded, rules_fixture {
   std::optional<time_point> alarm_, half_;
   bool lives_ = false, in_flight_ = false, owed_ = false, listened_ = false, follow_up_ = false,
        unanswered_now_ = false;
-  bool news_ = false;  // the last news about the lock: it was held
+  bool heard_ = false;      // a message came during the attempt
+  bool tracked_ = false;    // the server pushes the next change
+  bool forgotten_ = false;  // the server has forgotten its promise during the attempt
+  bool news_ = false;       // the last news about the lock: it was held
   time_point proof_{}, sent_{}, granted_at_{}, holder_until_{};
   std::optional<detail::attempt> granted_;  // waits for its replicas
   std::optional<detail::answer<detail::acquire_answer>> reply_;
@@ -573,6 +607,7 @@ class simulated_line : seeded, rules_fixture {
   std::size_t releases_ = 0;
   int step_ = 0, unanswered_ = 0, backoffs_ = 0;
   flood_limit limit_;
+  bool unnoticed_ = false;  // the holder has changed, and the answer came late
 };
 
 }  // namespace
@@ -582,7 +617,7 @@ TEST_CASE("random events break no obligation of a line, and cause the actions of
   const auto semaphore = kind_of_several();
   const detail::kind* const kinds[] = {&detail::plain_lock, &detail::simple_lock, &detail::red_plain_lock,
                                        &detail::red_simple_lock, &semaphore};
-  for (std::uint64_t seed = 0; seed < 150; ++seed) {
+  for (std::uint64_t seed = 0; seed < 600; ++seed) {
     simulated_line line(*kinds[seed % std::size(kinds)], seed, met);
     INFO("seed " << seed);
     REQUIRE_NOTHROW([&] {
@@ -596,6 +631,8 @@ TEST_CASE("random events break no obligation of a line, and cause the actions of
       {"joined", {next, next, next, "", "", "rest ", "", ""}},
       {"woken", {"", "wait ", "wait ", "wait ", "wait " + next_or_rest, "wait ", "wait ", "wait "}},
       {"heard", {"", "wait ", "", "wait ", "wait send park rest ", "wait ", "wait ", ""}},
+      {"pushed", {"", "wait ", "wait ", "wait ", "wait send park rest ", "wait ", "wait ", ""}},
+      {"in_question", {"", "wait ", "wait ", "wait ", "wait park ", "wait ", "wait ", ""}},
       {"subscribed", {"", "wait ", "", "wait ", "wait " + next_or_rest, "wait ", "wait ", ""}},
       {"unsubscribed", {"", "wait ", "", "done ", "done ", "wait done ", "done ", ""}},
       {"alarm", {"", "rest ", "", "", next_or_rest, "", next_or_rest, ""}},

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: BSL-1.0
+// Holders that the server notifies of a change by another program.
+#include "sync/renewal/key_tracker.hpp"
+
+#include "unit/sync/engine_fixture.hpp"
+
+using namespace holdfast;
+using namespace holdfast::test;
+
+namespace {
+
+/// A server that pushes, and a hold that was renewed once.
+struct renewed_hold : engine_fixture {
+  lock_call held;
+
+  renewed_hold() {
+    play();
+    server.pushing = true;
+    held = lock("a");
+    run();
+    advance(settings.ttl / 3);
+  }
+  void change(const std::string& key = "a") {
+    server.change(key);
+    run();
+    advance(0ms);
+  }
+  std::size_t questions() const {
+    std::size_t n = 0;
+    for (std::size_t i = 0; i < server.count(); ++i) n += server.sent(i).argv[0] == "EXISTS";
+    return n;
+  }
+};
+
+}  // namespace
+
+TEST_CASE_METHOD(engine_fixture, "a hold that ends before its first renewal asks for no push") {
+  play();
+  server.pushing = true;
+  const auto held = lock("a");
+  run();
+  advance(settings.ttl / 3 - settings.ttl / 60 - 1ms);
+  unlock(held);
+  run();
+  CHECK(server.count() == 2);
+  CHECK(server.pushes_wanted == 0);
+}
+
+TEST_CASE_METHOD(renewed_hold, "each renewal is followed by a question that asks for the next change") {
+  CHECK(sent("renew") == 1);
+  CHECK(server.last().line() == "EXISTS a");
+  CHECK(server.last().track);
+  advance(settings.ttl / 3);
+  CHECK(sent("renew") == 2);
+  CHECK(questions() == 2);
+}
+
+TEST_CASE_METHOD(renewed_hold, "a holder is told at once that its key was deleted") {
+  advance(1s);
+  node.clear();
+  change();
+  CHECK(state(held) == lease_state::lost);
+  CHECK(heard() == "acquired lost");
+}
+
+TEST_CASE_METHOD(renewed_hold, "a change that leaves the hold is one confirmation, and the next change is asked for") {
+  advance(1s);
+  const auto before = sent("renew");
+  change();
+  CHECK(sent("renew") == before + 1);
+  CHECK(server.last().line() == "EXISTS a");
+  CHECK(state(held) == lease_state::held);
+}
+
+TEST_CASE_METHOD(renewed_hold, "a flood of changes confirms one hold a hundred times a second") {
+  advance(1s);
+  const auto before = sent("renew");
+  for (int i = 0; i < 1000; ++i) {
+    for (int j = 0; j < 10; ++j) {
+      server.change("a");
+      run();
+    }
+    advance(1ms);
+  }
+  CHECK(sent("renew") - before <= 102);
+  CHECK(sent("renew") - before >= 90);
+}
+
+TEST_CASE_METHOD(renewed_hold, "a holder is told at once that all keys were deleted") {
+  advance(1s);
+  node.clear();
+  change({});
+  advance(0ms);
+  CHECK(state(held) == lease_state::lost);
+}
+
+TEST_CASE_METHOD(renewed_hold, "a key that went between the renewal and the question is found missing") {
+  server.on_command = [this](const fake_topology::command& c) -> std::optional<redis::reply> {
+    if (c.argv[0] == "EXISTS") node.clear();
+    return obey(c);
+  };
+  advance(settings.ttl / 3 + 20ms);
+  CHECK(state(held) == lease_state::lost);
+}
+
+TEST_CASE_METHOD(renewed_hold, "servers are asked to push while a hold is renewed") {
+  CHECK(server.pushes_wanted > 0);
+  unlock(held);
+  run();
+  CHECK(server.pushes_wanted == 0);
+}
+
+TEST_CASE_METHOD(renewed_hold, "a claim whose key was changed is not handed on before it is confirmed") {
+  advance(1s);
+  server.on_command = nullptr;
+  server.change("a");
+  run();
+  CHECK(held.value()->of->on->in_doubt);
+  advance(0ms);
+  play_all();
+  CHECK_FALSE(held.value()->of->on->in_doubt);
+}
+
+TEST_CASE_METHOD(engine_fixture, "a server that begins to push is asked to, for the holds that are there") {
+  play();
+  const auto held = lock("a");
+  run();
+  advance(settings.ttl / 3);
+  CHECK(server.pushes_wanted > 0);
+  CHECK(server.last().argv[0] != "EXISTS");
+  server.begin_pushing();
+  run();
+  CHECK(server.last().line() == "EXISTS a");
+  CHECK(sent("renew") == 1);
+}
+
+TEST_CASE_METHOD(engine_fixture, "a server that does not push is asked by renewals alone") {
+  play();
+  const auto held = lock("a");
+  run();
+  advance(settings.ttl);
+  CHECK(sent("renew") == server.count() - 1);
+}
+
+TEST_CASE("confirmations after pushed changes have a budget") {
+  detail::push_budget budget;
+  const detail::time_point now{1h};
+  CHECK(budget.next(now - 10ms, now) == now);
+  CHECK(budget.next(now - 9ms, now) == now + 1ms);
+  for (int i = 0; i < 999; ++i) budget.spend(now);
+  CHECK(budget.next(now - 1s, now) == now);
+  budget.spend(now);
+  CHECK(budget.next(now - 1s, now) == now + 1ms);
+  CHECK(budget.next(now - 1s, now + 1ms) == now + 1ms);
+}
+
+TEST_CASE_METHOD(renewed_hold, "a client with more than a hundred thousand holds asks for no push") {
+  struct : detail::key_tracker::host {
+    void missing(const detail::renewals::shares&) override { FAIL(); }
+  } nobody;
+  detail::environment around{clock, timers, server, random, settings};
+  detail::push_demand demand(server, settings);
+  around.pushes = &demand;
+  detail::key_tracker tracker(around, nobody);
+  const detail::renewals::shares parts{detail::share_ptr(&held.value()->of->on->sole_share())};
+  const auto before = questions();
+  tracker.ask(0, parts, detail::key_tracker::most_tracked + 1);
+  CHECK(questions() == before);
+  tracker.ask(0, parts, detail::key_tracker::most_tracked);
+  CHECK(questions() == before + 1);
+  run();
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: BSL-1.0
+// Changes that several primaries push, each by itself.
+#include "unit/sync/quorum_fixture.hpp"
+
+using namespace holdfast;
+using namespace holdfast::test;
+
+namespace {
+
+struct pushing_primaries : quorum_fixture {
+  pushing_primaries() {
+    for (auto* one : at) one->pushing = true;
+  }
+  void taken_elsewhere() {
+    for (const auto& one : nodes) one->hold("a", "other:1", clock.now() + 1min);
+  }
+  /// Another program deletes it at these primaries, and they push that.
+  void delete_at(std::initializer_list<std::size_t> primaries) {
+    for (const auto n : primaries) {
+      nodes[n]->command({"DEL", "a"});
+      at[n]->change("a");
+    }
+    run();
+  }
+  std::size_t sent() const {
+    std::size_t all = 0;
+    for (const auto* one : at) all += one->count();
+    return all;
+  }
+};
+
+}  // namespace
+
+TEST_CASE_METHOD(pushing_primaries, "a waiter for a red_lock is notified of a release at a majority") {
+  taken_elsewhere();
+  const auto waiting = lock("a");
+  answer_all();
+  REQUIRE(waiting.waits());
+  for (const auto* one : at) CHECK(one->last().track);
+  delete_at({0, 1, 2});
+  advance(1ms);
+  answer_all();
+  CHECK(waiting.granted());
+}
+
+TEST_CASE_METHOD(pushing_primaries, "a waiter for a red_lock waits a moment for the other primaries to push") {
+  taken_elsewhere();
+  const auto waiting = lock("a");
+  answer_all();
+  const auto before = sent();
+  delete_at({0});
+  CHECK(sent() == before);
+  delete_at({1, 2, 3, 4});
+  CHECK(sent() == before);
+  advance(1ms);
+  CHECK(sent() == before + primaries);
+  answer_all();
+  CHECK(waiting.granted());
+}
+
+TEST_CASE_METHOD(pushing_primaries, "a red_lock that too few primaries track is waited for as before") {
+  for (std::size_t n = 0; n < 3; ++n) at[n]->pushing = false;
+  taken_elsewhere();
+  const auto waiting = lock("a");
+  answer_all();
+  const auto before = sent();
+  at[3]->forget_pushes();
+  run();
+  advance(5ms);
+  CHECK(sent() == before);  // nothing was promised
+  CHECK(waiting.waits());
+}
+
+TEST_CASE_METHOD(pushing_primaries, "the holder of a red_lock is told that a majority has deleted it") {
+  const auto held = granted("a");
+  advance(settings.ttl / 3);
+  answer_all();
+  for (const auto* one : at) CHECK(one->last().line() == "EXISTS a");
+  advance(1s);
+  answer_all();
+  delete_at({0, 1, 2});
+  advance(0ms);
+  answer_all();
+  CHECK(state(held) == lease_state::lost);
+}
+
+TEST_CASE_METHOD(pushing_primaries, "a change at one primary is confirmed there alone") {
+  const auto held = granted("a");
+  advance(settings.ttl / 3);
+  answer_all();
+  advance(1s);
+  answer_all();
+  const auto before = sent();
+  delete_at({4});
+  advance(0ms);
+  CHECK(sent() == before + 1);
+  answer_all();
+  CHECK(state(held) == lease_state::held);
+}
