@@ -265,6 +265,7 @@ class world {
       way.on_message_lost = [this, &c] { judge_.message_lost(c); };
       way.on_unfenced = [this, n](const arguments& command) { judge_.ran_unfenced(n, command); };
       way.on_killed = [this, &c] { judge_.killed(c); };
+      way.on_pushed = [this, &c](const std::string& key) { judge_.pushed(c, key); };
       way.now = way.usual = {work_.between(20us, 1ms), work_.between(20us, 2ms)};
     }
     judge_.add(c);

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "redis/subscription_table.hpp"
+
 namespace holdfast::sim {
 namespace {
 
@@ -25,6 +27,13 @@ std::string line_of(const reply& reply) {
   std::string line = "[";
   for (const auto& element : reply.elements) (line += line.size() == 1 ? "" : " ") += line_of(element);
   return line + "]";
+}
+
+/// The key of a push; empty: it is none, or about all keys.
+std::string pushed_key(const reply& reply) {
+  if (reply.elements.size() != 3 || reply.elements[1].text != redis::push_channel) return {};
+  const auto& keys = reply.elements[2].elements;
+  return keys.size() == 1 ? keys[0].text : std::string();
 }
 
 }  // namespace
@@ -91,13 +100,14 @@ void wire::send_down(const reply& reply, bool message) {
   way_.note(message ? "message" : "answers", line_of(reply));
   down_free_ = std::max(down_free_, way_.plan_.now() + way_.delay() + (message ? way_.message_delay : nanoseconds()));
   if (message && way_.message_delay != nanoseconds()) ++way_.did.messages_delayed;
-  way_.plan_.at(down_free_, [self = shared_from_this(), bytes = encode(reply)] {
+  way_.plan_.at(down_free_, [self = shared_from_this(), bytes = encode(reply), key = pushed_key(reply)] {
     if (self->ended_ || self->closed_) return;
     if (self->loses_down_) {
       ++self->way_.did.lost;
       return;
     }
     self->inbox_ += bytes;
+    if (!key.empty() && self->way_.on_pushed) self->way_.on_pushed(key);
     self->wake_reader();
   });
 }

@@ -137,8 +137,9 @@ class route {
   };
   harm did;
   std::function<void()> on_message_lost;
-  std::function<void(wire&)> at_next_write;  // once, while what was written is on its way
-  std::function<void()> on_killed;           // a connection that the client still has
+  std::function<void(const std::string& key)> on_pushed;  // a changed key has reached the client
+  std::function<void(wire&)> at_next_write;               // once, while what was written is on its way
+  std::function<void()> on_killed;                        // a connection that the client still has
   // A command that runs although the client wanted its connection to be ended.
   std::function<void(const std::vector<std::string>&)> on_unfenced;
 

@@ -95,8 +95,9 @@ class node {
   keyspace& tamper();
 
   // The onlooker's.
-  const keyspace& keys();             // as of now
-  std::size_t subscriptions() const;  // of all channels, sharded or not
+  const keyspace& keys();  // as of now
+  /// Of all channels, sharded or not, except that of pushes: clients stay there.
+  std::size_t subscriptions() const;
   /// Hears of each script call: its text's digest and its reply.
   std::function<void(std::string_view digest, const arguments&, const reply&)> on_script;
   /// Hears each command about data that is no script, and its reply.

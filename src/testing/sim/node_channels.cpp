@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "redis/subscription_table.hpp"
 #include "testing/sim/node.hpp"
 
 namespace holdfast::sim {
@@ -73,7 +74,8 @@ long long node::subscribers(std::string_view channel, bool sharded) const {
 
 std::size_t node::subscriptions() const {
   std::size_t n = 0;
-  for (const auto& [id, session] : sessions_) n += session.subscribed.size() + session.sharded.size();
+  for (const auto& [id, session] : sessions_)
+    n += session.subscribed.size() + session.sharded.size() - session.subscribed.count(redis::push_channel);
   return n;
 }
 

@@ -17,6 +17,8 @@ constexpr nanoseconds wake_up = detail::wake_budget::interval;
 /// A message, a new connection with its handshake, a command that the node has forgotten and its repetition: ten ways
 /// of 3 ms at most each.
 constexpr nanoseconds journey = std::chrono::milliseconds(30);
+/// The time until a holder knows that its key has changed, from when the push reached it.
+constexpr nanoseconds told = std::chrono::milliseconds(50);
 /// The pause before a command is sent again that could not run while a slot moved.
 constexpr nanoseconds longest_redirect_pause = std::chrono::milliseconds(100);
 /// The interval at which the judge looks for states that are overdue only after many milliseconds. It misses none that

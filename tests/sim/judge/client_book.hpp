@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <cstddef>
+#include <map>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -20,6 +22,7 @@ struct client_record {
   sim_client* client;
   std::vector<link_record> links;  // to each node
   time_point last_message_lost{};
+  std::map<std::string, time_point> pushed{};  // the last change of each key
   std::optional<time_point> closing_in_peace{};
   bool closed_in_peace = false;
 };

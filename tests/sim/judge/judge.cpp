@@ -110,6 +110,7 @@ void judge::look_at(hold_record& each) {
   note_side(each);
   exclusion_.look_at(each);
   suspension_.look_at(each);
+  pushes_.look_at(each);
   if (!each.uncovered_since) counts_.look_at(each);
 }
 

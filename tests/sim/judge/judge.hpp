@@ -10,6 +10,7 @@
 //   waiter_judge       no waiter of a free lock is forgotten
 //   all_or_none_judge  of several locks all are granted, or none
 //   token_judge        fencing tokens grow, and their owner gets them
+//   push_judge         a pushed change is acted upon
 //   permit_judge       permits add up, and are granted while enough are left
 //   shared_judge       readers and writers are admitted, and wait no longer than others need
 //   residue_judge      no field, key or subscription is left
@@ -32,6 +33,7 @@
 #include "sim/judge/exclusion_judge.hpp"
 #include "sim/judge/lease_end_judge.hpp"
 #include "sim/judge/permit_judge.hpp"
+#include "sim/judge/push_judge.hpp"
 #include "sim/judge/residue_judge.hpp"
 #include "sim/judge/shared_judge.hpp"
 #include "sim/judge/succession_judge.hpp"
@@ -138,6 +140,8 @@ class judge {
   void message_lost(const sim_client& client) { known_.clients.of(client).last_message_lost = known_.now(); }
   void clock_stepped_back(std::size_t machine, nanoseconds by) { residue_.clock_stepped_back(machine, by); }
   void ran_unfenced(std::size_t machine, const arguments& command) { residue_.ran_unfenced(machine, command); }
+  /// The change of this key has reached the client.
+  void pushed(const sim_client& client, const std::string& key) { pushes_.pushed(client, key); }
   /// A connection of this client that it still uses.
   void killed(const sim_client& victim) { clients_.connection_killed(victim); }
 
@@ -174,6 +178,7 @@ class judge {
   waiter_judge waiters_{known_, exclusion_};
   all_or_none_judge several_{known_};
   token_judge tokens_{known_};
+  push_judge pushes_{known_};
   permit_judge permits_{known_};
   shared_judge shared_{known_};
   residue_judge residue_{known_};

@@ -41,7 +41,12 @@ bool waiter_judge::is_free(const std::string& name) {
 // A move of a slot, too, frees a lock without a message.
 time_point waiter_judge::last_silence_about(const std::string& name, const sim_client& client) {
   if (known_.servers.moves(name)) known_.excused.freed_silently(name);
-  return std::max(known_.excused.last_silence_about(name), known_.clients.of(client).last_message_lost);
+  const auto& record = known_.clients.of(client);
+  const auto silence = known_.excused.last_silence_about(name);
+  // A push that has reached the client ends the silence.
+  const auto pushed = record.pushed.find(name);
+  const bool told = pushed != record.pushed.end() && pushed->second >= silence;
+  return std::max(told ? pushed->second - bounds::longest_sleep(client.settings()) : silence, record.last_message_lost);
 }
 
 // A caller that wants several has the turn of its client at the earlier names while it waits for a later one, and
