@@ -83,6 +83,7 @@ std::vector<scenario> contention_scenarios();
 std::vector<scenario> permit_scenarios();
 std::vector<scenario> shared_scenarios();
 std::vector<scenario> waiting_scenarios();
+std::vector<scenario> push_scenarios();
 std::vector<scenario> held_scenarios();
 std::vector<scenario> distant_scenarios();
 std::vector<scenario> cluster_scenarios();
