@@ -8,6 +8,7 @@
 
 #include "cli/server/lock_facts.hpp"
 #include "protocol/keys.hpp"
+#include "redis/subscription_table.hpp"
 
 namespace holdfast::cli {
 namespace {
@@ -76,6 +77,7 @@ permission_demand demand_of(const detail::settings& settings) {
   demand.classic = settings.values.cluster.pubsub == pubsub_mode::classic;
   demand.replicas = settings.values.min_replicas > 0;
   demand.notes = settings.values.notes;
+  demand.pushes = settings.values.push != push_mode::off;
   const auto selects = [](const redis::endpoint& node) { return node.db != 0; };
   demand.selects = selects(settings.discovered) || std::ranges::any_of(settings.servers, selects);
   return demand;
@@ -107,6 +109,10 @@ std::vector<permission> permissions_of(const permission_demand& demand) {
       {"info", {"info", "server"}},
       {"role", {"role"}},
   };
+  if (demand.pushes)
+    add(all, {{"client|tracking", {"client", "tracking", "off"}},
+              {"client|caching", {"client", "caching", "yes"}},
+              {"subscribe", {"subscribe", std::string(redis::push_channel)}}});
   if (demand.selects) add(all, {{"select", {"select", "1"}}});
   if (demand.fenced) add(all, {{"get", {"get", names.token}}, {"set", {"set", names.token, "1"}}, {"time", {"time"}}});
   if (demand.simple)
@@ -211,6 +217,7 @@ words least_rules(const permission_demand& demand) {
       add_rules(rules, '&', channel_patterns(stem, demand.prefix, demand.braces));
     };
     grant(channels::mutex);
+    if (demand.pushes) rules.push_back('&' + std::string(redis::push_channel));
     if (demand.permits || demand.operates) grant(channels::semaphore);
     if (demand.simple || demand.operates) grant(channels::simple_mutex);
     if (demand.shared || demand.operates) grant(channels::shared_mutex);

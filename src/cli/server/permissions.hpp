@@ -15,6 +15,7 @@ struct permission_demand {
   std::string prefix;  // of the names
   bool fenced = false, simple = false, permits = false, shared = false, latch = false, notes = false;
   bool red = false, cluster = false, replicas = false;
+  bool pushes = true;     // servers push changes of locks
   bool classic = false;   // a cluster whose releases are published by PUBLISH alone
   bool selects = false;   // a database other than 0
   bool braces = false;    // names may have a '{'
