@@ -3,6 +3,7 @@
 // Each kind of lock has one view, which alone knows the keys and fields of that kind. A view is found by the type of
 // the stored value, not by the lock's name: a fault may have put a value of another type there, and the value names
 // the holder then. A new kind is one more view here, in `lock_view` and in view_of().
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -130,7 +131,11 @@ struct shared_names {
   std::string_view reader_of(std::string_view key) const {
     return key.substr(below.size(), key.find(deadline) - below.size());
   }
-  bool is_deadline(std::string_view key) const { return key.starts_with(below) && key.find(deadline) != key.npos; }
+  /// A field has one colon. {a}:2:client:3 is no field of {a}, but one of {a}:2.
+  bool is_deadline(std::string_view key) const {
+    if (!key.starts_with(below) || key.find(deadline) == key.npos) return false;
+    return std::ranges::count(reader_of(key), ':') == 1;
+  }
 
   const std::string name, queue, readers, turn;
 
