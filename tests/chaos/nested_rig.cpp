@@ -83,7 +83,7 @@ std::vector<std::string> nested_rig::holders(std::size_t which, const std::strin
 }
 
 std::vector<std::string> nested_rig::channels(std::size_t which) const {
-  return ask(which)("PUBSUB", "CHANNELS").strings();
+  return ask(which)("PUBSUB", "CHANNELS", "[^_]*").strings();  // that of pushed changes stays
 }
 
 }  // namespace holdfast::chaos

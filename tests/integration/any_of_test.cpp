@@ -26,7 +26,7 @@ std::set<std::string> keys_of(world& w) {
   return {all.begin(), all.end()};
 }
 
-std::size_t subscriptions(world& w) { return w.eye("PUBSUB", "CHANNELS").array().size(); }
+std::size_t subscriptions(world& w) { return w.eye("PUBSUB", "CHANNELS", of_locks).array().size(); }
 
 asio::awaitable<std::string> name_of(lease& l) { co_return l.name(); }
 

@@ -70,7 +70,7 @@ TEST_CASE("threads that wait in a lock object get closed when it is destroyed") 
   CHECK(waiters.closed_of_all() == 4);
   same.unlock();
   CHECK(w.locks().empty());
-  see([&] { return w.eye("PUBSUB", "CHANNELS").array().empty(); });
+  see([&] { return w.eye("PUBSUB", "CHANNELS", of_locks).array().empty(); });
 }
 
 TEST_CASE("threads that wait get closed when the client is destroyed and its holds are released") {

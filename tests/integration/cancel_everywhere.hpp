@@ -93,7 +93,7 @@ void cancel_everywhere(const std::string& what, World& w, Make make, Settle sett
       }
       drain(w.io, 10s);  // throws when a waiter, a renewal or a release is left
       CHECK(w.locks().empty());
-      CHECK(w.eye("PUBSUB", "CHANNELS").array().empty());
+      CHECK(w.eye("PUBSUB", "CHANNELS", of_locks).array().empty());
     }
     std::cout << what << ": " << handlers << " suspension points ("
               << (type == asio::cancellation_type::total ? "total" : "terminal") << ")\n";

@@ -77,7 +77,7 @@ TEST_CASE("connect leaves no key and no subscription behind") {
   w.run(redis.connect());
   drain(w.io, 5s);
   CHECK(w.keys().empty());
-  CHECK(w.eye("PUBSUB", "CHANNELS").array().empty());
+  CHECK(w.eye("PUBSUB", "CHANNELS", of_locks).array().empty());
   CHECK(w.heard->count(kind::connected) == 1);
   CHECK(w.run(redis.mutex("m").try_lock()));
 }
@@ -142,7 +142,7 @@ TEST_CASE("a permission that is missing is told by connect before any lock is ta
       (contains(f.text, cause) || contains(f.text, "run the '" + missing.substr(1) + "' command")));  // since Redis 7.2
   CHECK_FALSE(contains(f.text, "anary"));
   w.until([&] { return w.keys().empty(); }, 5s);  // without HDEL the probe ends with its TTL
-  w.until([&] { return w.eye("PUBSUB", "CHANNELS").array().empty(); }, 5s);
+  w.until([&] { return w.eye("PUBSUB", "CHANNELS", of_locks).array().empty(); }, 5s);
 }
 
 TEST_CASE("a lock without a permission that it needs is refused and leaves no key") {

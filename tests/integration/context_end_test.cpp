@@ -79,7 +79,7 @@ TEST_CASE("a destroyed io_context destroys the coroutines that wait, whoever own
     asio::co_spawn(io, waits_for_the_loss(outside, alive), asio::detached);
     asio::co_spawn(io, has_a_section(outside, alive), asio::detached);
     asio::co_spawn(io, has_a_section_under_its_lease(outside, alive), asio::detached);
-    while (w.eye("EXISTS", "a", "section", "lent") != 3 || w.eye("PUBSUB", "CHANNELS", "*").strings().empty())
+    while (w.eye("EXISTS", "a", "section", "lent") != 3 || w.eye("PUBSUB", "CHANNELS", of_locks).strings().empty())
       io.run_one_for(1ms);
     w.server.stop();
     asio::co_spawn(io, shuts_down(silent, alive), asio::detached);
@@ -121,7 +121,7 @@ TEST_CASE("a cancellation signal may outlive the context of what it cancels") {
                    asio::bind_cancellation_slot(of_lock.slot(), [](std::exception_ptr, lease) {}));
     asio::co_spawn(io, with_lock(redis.mutex("free"), body),
                    asio::bind_cancellation_slot(of_section.slot(), [](std::exception_ptr) {}));
-    while (!began || w.eye("PUBSUB", "CHANNELS", "*").strings().empty()) io.run_one_for(1ms);
+    while (!began || w.eye("PUBSUB", "CHANNELS", of_locks).strings().empty()) io.run_one_for(1ms);
   }
 }  // what hangs on their slots ends here
 
@@ -141,7 +141,7 @@ TEST_CASE("a waiter whose client ends with a context of its own is answered clos
     }
   };
   asio::co_spawn(w.io, redis->mutex("busy").lock(), asio::bind_cancellation_slot(stop.slot(), note));
-  while (w.eye("PUBSUB", "CHANNELS", "*").strings().empty()) {
+  while (w.eye("PUBSUB", "CHANNELS", of_locks).strings().empty()) {
     w.pass(1ms);
     theirs->run_one_for(1ms);
   }

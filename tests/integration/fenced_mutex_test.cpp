@@ -76,7 +76,7 @@ TEST_CASE("plain and fenced mutexes of one name exclude each other and a waiter 
   CHECK_FALSE(w.run(b.mutex("m").try_lock()).has_value());
   std::optional<lease> next;
   asio::co_spawn(w.io, b.fenced_mutex("m").lock(), [&](std::exception_ptr, lease l) { next = std::move(l); });
-  w.until([&] { return w.eye("PUBSUB", "CHANNELS", "*").strings().size() == 1; });
+  w.until([&] { return w.eye("PUBSUB", "CHANNELS", of_locks).strings().size() == 1; });
   w.run(held.unlock());
   w.until([&] { return next.has_value(); });
   CHECK(next->token() > held.token());

@@ -105,7 +105,7 @@ TEST_CASE("waiters whose pub/sub connection was forgotten have their locks when 
     held.push_back(w.run(k(other, k.name).lock()));
     waits.emplace_back(w, k(redis, k.name).lock());
   });
-  w.until([&] { return w.eye("PUBSUB", "CHANNELS").array().size() == waits.size(); });
+  w.until([&] { return w.eye("PUBSUB", "CHANNELS", of_locks).array().size() == waits.size(); });
   w.forget(resets);
   w.pass(3 * interval);
   for (auto& l : held) w.run(l.unlock());

@@ -31,7 +31,7 @@ std::set<std::string> keys_of(world& w) {
 }
 const std::set<std::string> all_three{"m", "n", "o"};
 
-std::size_t subscriptions(world& w) { return w.eye("PUBSUB", "CHANNELS").array().size(); }
+std::size_t subscriptions(world& w) { return w.eye("PUBSUB", "CHANNELS", of_locks).array().size(); }
 
 asio::awaitable<std::size_t> size_of(multi_lease& l) { co_return l.size(); }
 
@@ -558,7 +558,7 @@ TEST_CASE("multi_lock of two servers: where one restarts while the other is wait
   w.run(w.run(later.mutex("m").lock()).unlock());
   started<multi_lease> waiting(w, multi_lock({a.mutex("m"), b.mutex("m")}).lock());
   auto& eye_of_first = a_first ? w.eye : eye;
-  w.until([&] { return eye_of_first("PUBSUB", "CHANNELS").array().size() == 1; });
+  w.until([&] { return eye_of_first("PUBSUB", "CHANNELS", of_locks).array().size() == 1; });
   (a_first ? second : w.server).restart();
   w.run(w.run(later.mutex("other").lock()).unlock());  // it has connected again
   const auto before = w.heard->count(kind::acquired);
@@ -584,7 +584,7 @@ TEST_CASE("multi_lock of two servers: where one restarts that is held already, a
   auto busy = w.run(lock_of(a_first ? other_b : other_a).lock());
   started<multi_lease> waiting(w, multi_lock({lock_of(a), lock_of(b)}).lock());
   auto& eye_of_later = a_first ? eye : w.eye;
-  w.until([&] { return eye_of_later("PUBSUB", "CHANNELS").array().size() == 1; });
+  w.until([&] { return eye_of_later("PUBSUB", "CHANNELS", of_locks).array().size() == 1; });
   const auto before = w.heard->count(kind::released);
   first.restart();
   w.until([&] { return w.heard->count(kind::released) > before; });  // what it had is given back

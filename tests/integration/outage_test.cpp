@@ -385,7 +385,7 @@ TEST_CASE("a cut of the pub/sub link makes more waiters try at once than command
     w.eye("PEXPIRE", name, 60'000);
     waiting.push_back(std::make_unique<started<lease>>(w, redis.mutex(name).lock()));
   }
-  const auto subscribed = [&] { return w.eye("PUBSUB", "CHANNELS").array().size() == all; };
+  const auto subscribed = [&] { return w.eye("PUBSUB", "CHANNELS", of_locks).array().size() == all; };
   w.until(subscribed);
   for (int cuts = 0; cuts < 3; ++cuts) {
     w.eye("CLIENT", "KILL", "TYPE", "pubsub");

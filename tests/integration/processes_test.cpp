@@ -88,7 +88,7 @@ TEST_CASE("a process that is killed is followed at the end of its ttl") {
   other_process holder(w.settings_of_other);
   auto redis = w.make();
   started<lease> next(w, redis.mutex("m").lock());
-  w.until([&] { return w.eye("PUBSUB", "CHANNELS").array().size() == 1; });
+  w.until([&] { return w.eye("PUBSUB", "CHANNELS", of_locks).array().size() == 1; });
   holder.kill();
   const auto killed = steady_clock::now();
   const milliseconds left(w.eye("PTTL", "m").integer());

@@ -194,7 +194,7 @@ void live(red_world& w, client& redis, reentrancy nested) {
     }
   });
   started<lease> waits(w, redis.red_lock("m", nested).lock());
-  w.until([&] { return !w.eyes[0]("PUBSUB", "CHANNELS").array().empty(); });
+  w.until([&] { return !w.eyes[0]("PUBSUB", "CHANNELS", of_locks).array().empty(); });
   w.run(held.renew());
   w.run(held.unlock());
   w.until([&] { return waits.succeeded(); }, 4s);

@@ -63,7 +63,7 @@ TEST_CASE("several locks are had as one, and one of several, through sentinels")
     CHECK(w.locks().size() == 2);
     started<lease> either(w, any_of(locks_of(k, b, {"m", "n"})).lock());
     started<multi_lease> all(w, multi_lock(locks_of(k, b, {"n", "o"})).lock());
-    w.until([&] { return w.to_primary()("PUBSUB", "CHANNELS").array().size() >= 2; });
+    w.until([&] { return w.to_primary()("PUBSUB", "CHANNELS", of_locks).array().size() >= 2; });
     CHECK_FALSE(either.answer);
     CHECK_FALSE(all.answer);
     w.run(both_of_them.unlock());

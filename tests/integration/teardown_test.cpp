@@ -86,7 +86,7 @@ TEST_CASE("a client that outlives its io_context is closed") {
       auto held = co_await busy.lock();
     };
     asio::co_spawn(*s->io, waits(m, asked), asio::detached);
-    while (w.eye("PUBSUB", "CHANNELS", "*").strings().empty()) s->io->run_one_for(1ms);
+    while (w.eye("PUBSUB", "CHANNELS", of_locks).strings().empty()) s->io->run_one_for(1ms);
   }
   SECTION("with a command that is not answered") {
     w.server.stop();

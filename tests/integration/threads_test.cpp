@@ -122,7 +122,7 @@ void run_shop(int contexts, int threads) {
   CHECK(sum == s.expected);
   CHECK(s.operations >= 10'000);
   CHECK(w.keys().empty());
-  CHECK(w.eye("PUBSUB", "CHANNELS").array().empty());
+  CHECK(w.eye("PUBSUB", "CHANNELS", of_locks).array().empty());
 }
 
 }  // namespace

@@ -129,6 +129,10 @@ struct client_side {
   asio::io_context io;
 };
 
+/// For PUBSUB CHANNELS: the channels of locks. The channel of pushed changes is the server's, and begins with "_". It
+/// stays subscribed while its connection lasts.
+inline constexpr const char* of_locks = "[^_]*";
+
 /// A private server, a client of ours, and an eye on the server that shares nothing with the library.
 struct world : client_side {
   explicit world(redis_options options = {}) : server(std::move(options)), eye(server) {}
