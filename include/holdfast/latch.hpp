@@ -24,9 +24,9 @@ struct lock_keys;
 /// One-shot: use a new name for each round. A latch that is set again at once may close before every waiter has seen it
 /// open.
 ///
-/// A latch that was not set is open: its wait() returns at once. So set it before anybody waits. try_set() of several
-/// processes sets it once. The count is the string `name`, without TTL: its end would look like 0. Programs delete the
-/// key of a latch that will never open.
+/// A latch that was not set is open: its wait() returns at once. So set it before anybody waits, by one program:
+/// try_set() closes a latch that has opened anew. The count is the string `name`, without TTL: its end would look like
+/// 0. Programs delete the key of a latch that will never open.
 ///
 /// A process that dies before its count_down() is never counted, and the latch stays closed. Use wait_for() if that may
 /// happen.
@@ -55,7 +55,7 @@ struct lock_keys;
 /// these.
 class HOLDFAST_EXPORT latch {
  public:
-  /// Sets the count: 1 to 2^31-1, else invalid_argument, and nothing is sent. Returns false if it was set before, by
+  /// Sets the count: 1 to 2^31-1, else invalid_argument, and nothing is sent. Returns false while a count is left of
   /// another call. Takes at most a command timeout. Throws unreachable, server_refused, overloaded. Throws unconfirmed
   /// if the answer is lost: the count may be set.
   /// Source: Redisson's "RCountDownLatch.trySetCount".
@@ -77,7 +77,8 @@ class HOLDFAST_EXPORT latch {
   asio::awaitable<void> wait() const;
 
   /// Waits at most `wait`; 0: as try_wait; negative: invalid_wait. Returns false if Redis has said meanwhile that the
-  /// latch is closed. Throws unreachable or server_refused if Redis has said nothing about it.
+  /// latch is closed, or has answered other commands alone. Throws unreachable or server_refused if Redis has said
+  /// nothing.
   asio::awaitable<bool> wait_for(milliseconds wait) const;
 
   /// count_down(n), then wait(). After unconfirmed the count goes on, and wait() may be called by itself.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <holdfast/keep_running.hpp>
 
+#include <boost/asio/error.hpp>
 #include <boost/asio/this_coro.hpp>
 
 #include <exception>
@@ -36,6 +37,9 @@ asio::awaitable<void> work(Lock lock, body_ref body, worker_terms terms, kept_op
     const auto state = co_await asio::this_coro::cancellation_state;
     if (failed && state.cancelled() != asio::cancellation_type::none) std::rethrow_exception(failed);
     if (!shown.goes_on(failed)) co_return;
+    // The caller's coroutine may have switched off the exception of the next suspension.
+    if (state.cancelled() != asio::cancellation_type::none)
+      throw boost::system::system_error(asio::error::operation_aborted);
   }
 }
 

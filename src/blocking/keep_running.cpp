@@ -38,13 +38,13 @@ std::string name_of_newest(lock_core& core) {
   return core.newest(this_thread(), ask, std::string());
 }
 
-/// One run. False: the stop came before.
-bool run_once(lockable& on, action_ref action, const std::stop_token& stop, worker& shown) {
+/// One run. False: the stop came before. `thrown`: by the function.
+bool run_once(const std::shared_ptr<lock_core>& core, action_ref action, const std::stop_token& stop, worker& shown,
+              std::exception_ptr& thrown) {
   shown.wait_for_lock();
-  section section(on, stop);
+  section section(core, stop);
   if (!section.had() || stop.stop_requested()) return false;
-  shown.begin_run(name_of_newest(*access::core(on)));
-  std::exception_ptr thrown;
+  shown.begin_run(name_of_newest(*core));
   {
     std::stop_source either;
     const auto request = [&either] { either.request_stop(); };
@@ -77,20 +77,21 @@ bool is_cancellation(const std::exception_ptr& thrown) {
 
 }  // namespace
 
+// The lock object may end, or be assigned to, while the worker waits. Its core then answers closed.
 void run_kept(lockable& on, action_ref action, const std::stop_token& stop, const keep_options& options) {
   const auto core = access::core(on);
   const auto shown = worker_on(core->underlying(), options);
   for (bool first = true; !stop.stop_requested(); first = false) {
-    std::exception_ptr failed;
+    std::exception_ptr failed, thrown;
     try {
       if (!first) pause(*core, *shown, stop);
-      if (!run_once(on, action, stop, *shown)) return;
+      if (!run_once(core, action, stop, *shown, thrown)) return;
     } catch (...) {
       failed = std::current_exception();
     }
     if (failed && stop.stop_requested()) {
-      if (is_cancellation(failed)) return;
-      std::rethrow_exception(failed);
+      if (!thrown || is_cancellation(thrown)) return;
+      std::rethrow_exception(thrown);
     }
     if (!shown->goes_on(failed)) return;
   }

@@ -37,8 +37,8 @@ section::section(lockable& on, std::optional<milliseconds> wait)
     : section(access::core(on),
               wait ? access::core(on)->try_lock(this_thread(), *wait) : access::core(on)->lock(this_thread())) {}
 
-section::section(lockable& on, const std::stop_token& stop)
-    : section(access::core(on), access::core(on)->lock_until_stopped(this_thread(), stop)) {}
+section::section(const std::shared_ptr<lock_core>& core, const std::stop_token& stop)
+    : section(core, core->lock_until_stopped(this_thread(), stop)) {}
 
 section::section(std::shared_ptr<lock_core> core, std::optional<std::uint64_t> hold)
     : core_(std::move(core)), hold_(hold), open_(had()) {

@@ -49,6 +49,14 @@ int number_for_command(int taken) {
   }
 }
 
+/// The signals as this process was started with them. Each command gets them so.
+struct signals_at_start {
+  signals_at_start() : pipe(std::signal(SIGPIPE, SIG_IGN)) { ::sigprocmask(SIG_BLOCK, nullptr, &blocked); }
+
+  void (*pipe)(int);  // a reader of our notices that is gone must not end the lock, so we ignore it from now on
+  sigset_t blocked;
+};
+
 /// In the child: each signal that is handled gets its default action, and SIGPIPE the one that it had.
 void forget_handlers(void (*pipe_signal)(int)) {
   for (int number = 1; number < NSIG; ++number) {
@@ -82,14 +90,14 @@ child_process::child_process(const std::vector<std::string>& command,
   const auto argument_pointers = pointers_to(arguments), environment_pointers = pointers_to(environment);
   const auto parent = ::getpid();
   const bool with_terminal = ::isatty(STDIN_FILENO) == 1 && ::isatty(STDOUT_FILENO) == 1 && we_have_terminal();
-  const auto pipe_signal = std::signal(SIGPIPE, SIG_IGN);  // a reader of our notices that is gone must not end the lock
+  static const signals_at_start at_start;
   sigset_t all, before;
   ::sigfillset(&all);
   ::sigprocmask(SIG_BLOCK, &all, &before);  // our handlers must not run in the child: their pipe is ours
   id_ = ::fork();
   if (id_ == 0) {
-    forget_handlers(pipe_signal);
-    become(argument_pointers, environment_pointers, {report[1], lost_number, parent, with_terminal, before});
+    forget_handlers(at_start.pipe);
+    become(argument_pointers, environment_pointers, {report[1], lost_number, parent, with_terminal, at_start.blocked});
   }
   const int fork_failure = errno;
   // In the background of the command: SIGTTOU would stop us at a notice. Our own parent may have blocked SIGCHLD.

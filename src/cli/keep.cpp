@@ -111,6 +111,7 @@ class kept_command {
   /// A loss does not cancel it: run_command() ends the command as --on-lost says, and that takes time.
   asio::awaitable<void> one_run(lease& held) {
     co_await asio::this_coro::reset_cancellation_state(asio::disable_cancellation());
+    if (is_over_) co_return;  // the signal met the grant
     // Those of this run alone: an earlier one is not for this command.
     job_signals signals(co_await asio::this_coro::executor);
     running_ = true;

@@ -52,6 +52,7 @@ class pushed_client {
  private:
   config settings() const {
     auto c = of_url(server_.unix_url());
+    c.push = push_mode::automatic;
     c.ttl = 1s;  // the first renewal comes soon
     c.poll_cap = 60s;
     return c;

@@ -29,6 +29,7 @@ struct pushing_world : world {
   client patient(std::chrono::milliseconds ttl = 60s) {
     return make([&](config& c) {
       c.observer = seen;
+      c.push = push_mode::automatic;
       c.poll_cap = 60s;
       c.ttl = ttl;
     });
@@ -165,6 +166,7 @@ TEST_CASE("where the server does not allow pushes, waiters poll and the observer
   w.eye("ACL", "SETUSER", "app", "reset", "on", ">secret", "~*", "&*", "+@all", "-client|tracking");
   auto redis = w.make([&](config& c) {
     c.observer = w.seen;
+    c.push = push_mode::automatic;
     c.url.replace(c.url.find("://"), 3, "://app:secret@");
   });
   w.take();

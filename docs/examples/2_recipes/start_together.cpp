@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
-// Workers of several machines start together: nobody begins before all have loaded their data. Each worker arrives at
-// one latch, and the last one opens it. A new release takes a new name, because a latch opens once.
+// Workers of several machines start together: nobody begins before all have loaded their data. One program sets a
+// latch. Each worker arrives there, and the last one opens it. A new release takes a new name, because a latch opens
+// once.
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -16,9 +17,13 @@ struct fleet {  // what an onlooker sees
   unsigned loaded = 0, started = 0, started_early = 0;
 };
 
+asio::awaitable<void> deploy(holdfast::client& machine) {
+  auto all_loaded = machine.latch("loaded:v42");
+  co_await all_loaded.try_set(workers);
+}
+
 asio::awaitable<void> work(holdfast::client& machine, fleet& seen, unsigned number) {
   auto all_loaded = machine.latch("loaded:v42");
-  co_await all_loaded.try_set(workers);  // the first worker sets it; the others find it set
   asio::steady_timer load(co_await asio::this_coro::executor, 5ms * number);
   co_await load.async_wait(asio::use_awaitable);
   ++seen.loaded;
@@ -35,6 +40,9 @@ int main(int argc, char** argv) {
   auto rethrow = [](std::exception_ptr failed) {
     if (failed) std::rethrow_exception(failed);
   };
+  asio::co_spawn(io, deploy(machines[0]), rethrow);
+  io.run();
+  io.restart();
   for (unsigned number = 0; number < workers; ++number)
     asio::co_spawn(io, work(machines[number % 2], seen, number), rethrow);
   io.run();

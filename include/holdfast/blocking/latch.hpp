@@ -19,8 +19,6 @@ class io_thread;
 ///
 ///     holdfast::blocking::client redis({.url = "redis://localhost"});
 ///     auto loaded = redis.latch("loaded:v42");
-///     loaded.try_set(workers);
-///     …
 ///     loaded.arrive_and_wait();
 ///
 /// Each throws as the function of holdfast::latch with its name, and with these rules of lockable: on the client's own

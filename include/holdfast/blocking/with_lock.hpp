@@ -26,7 +26,7 @@ class HOLDFAST_EXPORT section {
   /// try_lock_for(). Throws lost or closed if the hold is over before the function begins.
   explicit section(lockable& on, std::optional<milliseconds> wait = {});
   /// Waits until the stop is requested.
-  section(lockable& on, const std::stop_token& stop);
+  section(const std::shared_ptr<lock_core>& core, const std::stop_token& stop);
   section(const section&) = delete;
   section& operator=(const section&) = delete;
   ~section();

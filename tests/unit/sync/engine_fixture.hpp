@@ -129,6 +129,7 @@ inline asking simple(std::optional<owner> who = {}) { return {who, {}, &detail::
 inline config without_turns() {
   config c;
   c.turns = false;
+  c.push = push_mode::automatic;
   return c;
 }
 

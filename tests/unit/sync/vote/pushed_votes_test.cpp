@@ -8,7 +8,7 @@ using namespace holdfast::test;
 namespace {
 
 struct pushing_primaries : quorum_fixture {
-  pushing_primaries() {
+  pushing_primaries() : quorum_fixture({.push = push_mode::automatic}) {
     for (auto* one : at) one->pushing = true;
   }
   void taken_elsewhere() {
