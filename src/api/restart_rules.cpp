@@ -9,8 +9,8 @@
 namespace holdfast::detail {
 namespace {
 
-constexpr milliseconds longest_pause = std::chrono::hours(24), shortest_backoff{10}, lowest_cap{2'000};
-constexpr std::uint64_t most_doublings = 62;  // more than any cap, and a shift is defined
+constexpr milliseconds longest_time = std::chrono::hours(24), shortest_backoff{10}, lowest_cap{2'000};
+constexpr std::uint64_t doublings_cap = 62;  // more than any cap, and a shift is defined
 
 void check_time(const char* option, milliseconds given, milliseconds least, milliseconds most) {
   if (given >= least && given <= most) return;
@@ -30,8 +30,8 @@ bool may_mend(const error_code& why) noexcept {
 restart_rules::restart_rules(const keep_options& options)
     : policy_(options.restart), pause_(options.pause), first_backoff_(options.first_backoff),
       cap_(options.backoff_cap) {
-  check_time("a pause", options.pause, milliseconds::zero(), longest_pause);
-  check_time("a backoff_cap", options.backoff_cap, lowest_cap, longest_pause);
+  check_time("a pause", options.pause, milliseconds::zero(), longest_time);
+  check_time("a backoff_cap", options.backoff_cap, lowest_cap, longest_time);
   check_time("a first_backoff", options.first_backoff, shortest_backoff, options.backoff_cap);
 }
 
@@ -49,7 +49,7 @@ restart_rules::decision restart_rules::run_ended(run_outcome outcome, std::chron
 }
 
 restart_rules::decision restart_rules::back_off() {
-  const auto doublings = std::min(failures_++, most_doublings);
+  const auto doublings = std::min(failures_++, doublings_cap);
   const bool below_cap = first_backoff_.count() <= cap_.count() >> doublings;  // compared so, it cannot overflow
   const auto longest = below_cap ? first_backoff_ * (std::int64_t{1} << doublings) : cap_;
   return {act::take_lock, worker_state::backing_off, longest / 2, longest};

@@ -30,7 +30,7 @@ constexpr const words& words_of(channel_kind kind, std::string_view channel) {
   return channel == push_channel ? classic : words_of(kind);
 }
 
-bool is_push(const reply& reply) {
+bool is_key_change(const reply& reply) {
   return is_array_of(reply, classic.message, 3) && reply.elements[1].text == push_channel;
 }
 
@@ -169,7 +169,7 @@ std::optional<subscription_table::time_point> subscription_table::oldest_unanswe
 
 subscription_table::event subscription_table::on_reply(reply reply) {
   const auto& word = words_of(kind_);
-  if (is_push(reply)) return on_changed(reply);
+  if (is_key_change(reply)) return on_changed(reply);
   if (is_array_of(reply, word.message, 3)) return on_message(reply);
   const bool unasked = questions_.empty() || !answers(questions_.front(), reply);
   if (unasked && kind_ == channel_kind::sharded && is_array_of(reply, word.unsubscribed, 3))

@@ -13,7 +13,7 @@
 namespace holdfast::detail {
 namespace {
 
-constexpr nanoseconds question_interval = std::chrono::microseconds(50), longest_spread = std::chrono::seconds(1);
+constexpr nanoseconds name_interval = std::chrono::microseconds(50), longest_spread = std::chrono::seconds(1);
 constexpr auto* holds_no_more = "it is being drained, and its owner holds no more";
 
 }  // namespace
@@ -177,7 +177,7 @@ void registry::key_changed(std::string_view key, node_id node) {
 void registry::keys_in_question(node_id node) {
   const auto& servers = parts.env.servers;
   const auto all = visit_all();
-  const auto spread = std::min<nanoseconds>(all.size() * question_interval, longest_spread);
+  const auto spread = std::min<nanoseconds>(all.size() * name_interval, longest_spread);
   for (const auto& each : all)
     if (servers.primaries() > 1 || servers.node_of(each->keys()->lock) == node) each->key_in_question(spread);
 }
