@@ -62,10 +62,14 @@ redirects::step redirects::on_reply(const redis::reply& reply, const redis::addr
 
 redirects::step redirects::on_redirect(const redirect& redirect, const redis::address& answered_by) {
   const bool ask = redirect.type == redirect::kind::ask;
-  // A node that names itself, or two that name each other, do not know the new owner yet.
-  const bool doubtful = redirect.to == answered_by || followed_ >= (ask ? 2 : 1);
+  // A node that names itself, or two that name each other, do not know the new owner yet. The first MOVED after any
+  // number of ASK is the end of the move.
+  const bool doubtful = redirect.to == answered_by || (ask ? followed_ >= 2 : moved_);
   step next{ask ? step::kind::to_named : step::kind::by_map, redirect.to, ask, {}, !ask, {}};
-  if (!ask) next.moved = redirect;
+  if (!ask) {
+    next.moved = redirect;
+    moved_ = true;
+  }
   if (++followed_ > most_hops) pause_ = longest_redirect_pause;
   if (doubtful) next.pause = grow();
   return next;

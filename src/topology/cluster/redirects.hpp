@@ -29,16 +29,17 @@ std::optional<redirect> read_redirect(std::string_view error, const redis::addre
 /// an answer at the deadline, because it comes from a server that serves all other keys. A withdrawn command is not
 /// followed: its sender has sent a release behind it on the same connection.
 ///
-///   MOVED        to the named node, at once; the second time, or if a node names itself, after a pause, by the map
+///   MOVED        to the named node, at once; the second MOVED, or if a node names itself, after a pause, by the map
 ///   ASK          to the named node, with ASKING before it; the map does not change
 ///   TRYAGAIN     after a pause, to the same node, for no longer than longest_try_again; after that it is an answer, as
 ///                it is at the deadline, and to a command that is divisible
-///   no answer, because the named node cannot be reached: after a pause, by the map
+///   no answer, because the named node cannot be reached: after a pause, by the map; meanwhile its connection is tried
 ///   CLUSTERDOWN, READONLY, LOADING, MASTERDOWN, a key of another node, a redirect that leads nowhere:
 ///                after a pause, by the map, which is asked for anew
 ///
-/// A pause is 2 ms, twice as long each time, and 100 ms at most. From the sixth redirect on, each is followed after the
-/// longest pause. Nodes that keep naming each other cost ten commands a second, until the command's deadline.
+/// A pause is 2 ms, twice as long each time, and 100 ms at most. From the sixth redirect on, each but a first MOVED is
+/// followed after the longest pause. Nodes that keep naming each other cost ten commands a second, until the command's
+/// deadline.
 ///
 /// TRYAGAIN has a bound of its own, because it comes as long as a slot moves. It comes only to scripts of several keys:
 /// a fenced lock and its token, the keys of a semaphore, or two names in one renewal. A waiter and a release try again
@@ -75,6 +76,7 @@ class redirects {
 
   bool divisible_;
   unsigned followed_ = 0;  // redirects until now
+  bool moved_ = false;     // one of them was a MOVED
   duration pause_{};       // the last one
   std::optional<time_point> try_again_since_;
 };

@@ -62,6 +62,12 @@ TEST_CASE_METHOD(fixture, "a MOVED is followed at once, by the map, which is ask
   CHECK(s.moved->to == b);
 }
 
+TEST_CASE_METHOD(fixture, "the first MOVED after any number of ASK is followed at once, and a second is not") {
+  for (int i = 0; i < 20; ++i) (void)answer("ASK 1 10.0.0.2:7001");
+  CHECK(answer("MOVED 1 10.0.0.2:7001").pause == 0ms);
+  CHECK(answer("MOVED 1 10.0.0.1:7000", b).pause == 100ms);
+}
+
 TEST_CASE_METHOD(fixture, "a MOVED to the sender pauses before it is followed") {
   const auto s = answer("MOVED 1 10.0.0.1:7000");
   CHECK(s.type == kind::by_map);
