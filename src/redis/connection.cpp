@@ -145,6 +145,11 @@ void connection::set_watch(bool& watch, bool on) {
   check_idle();
 }
 
+void connection::try_again() noexcept {
+  if (closed() || !is_down() || std::exchange(tries_again_, true)) return;
+  demand_changed();
+}
+
 void connection::redirect_pushes(std::optional<handshake::identity> to) {
   if (closed() || pushed_to_ == to) return;
   pushed_to_ = std::move(to);
@@ -213,6 +218,7 @@ void connection::on_up(const handshake& introduced) {
   pending_.connected(answered_);
   predecessor_.reset();
   outage_.reset();
+  tries_again_ = false;
   report_fencing(introduced.fencing_refused());
   const auto facts = server_.to_string();
   report(event_kind::connected, {}, node().to_string() + (facts.empty() ? facts : ": " + facts));
@@ -390,6 +396,7 @@ void connection::on_replaced() {
 void connection::on_attempt_failed(const failure& why) {
   const bool was_replaced = std::exchange(replaced_, std::nullopt).has_value();
   ended_idle_ = false;
+  tries_again_ = false;
   detail::each_step step;
   step([&] {
     if (std::exchange(outage_, why.code) != why.code) report(event_kind::outage, why.code, why.detail);

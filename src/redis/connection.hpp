@@ -99,6 +99,8 @@ class connection final : public link {
   bool in_outage() const noexcept { return outage_ && !ended_idle_; }
   /// The connection went down for any reason, or could not be made, and is not up again.
   bool is_down() const noexcept { return outage_.has_value(); }
+  /// Where the connection is down: makes one attempt to connect, although no command waits for it.
+  void try_again() noexcept;
   std::string address() const { return node().to_string(); }
   /// Reports to the observer, once, the server's refusal of a command that fencing off needs. Empty words: no refusal.
   void report_fencing(const std::string& words);
@@ -110,7 +112,7 @@ class connection final : public link {
  private:
   class push_question;
 
-  bool wanted() const override { return watched() || !pending_.empty(); }
+  bool wanted() const override { return watched() || tries_again_ || !pending_.empty(); }
   bool expects_input() const override { return wanted(); }
   handshake introduce() const override { return {node(), handshake::purpose::commands, predecessor_}; }
   void on_up(const handshake& introduced) override;
@@ -152,6 +154,7 @@ class connection final : public link {
   detail::timer look_;  // when something may be overdue, or earlier
   bool gave_grace_ = false;
   bool watch_ = false, watch_for_pushes_ = false;
+  bool tries_again_ = false;
   failover failover_ = failover::not_expected;
   bool was_primary_ = false;  // ROLE has said so, or an answer has shown it
   bool held_ = false;

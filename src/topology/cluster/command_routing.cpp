@@ -28,7 +28,9 @@ void command_routing::send(routed_command& command) {
   if (command.named) {
     const auto number = map_.number_of(*command.named);
     const auto* const named = nodes_.find(number);
-    return named && named->commands->is_down() ? named_lost(command) : send_to(number, *command.named, command);
+    if (!named || !named->commands->is_down()) return send_to(number, *command.named, command);
+    named->commands->try_again();
+    return named_lost(command);
   }
   const auto owner = map_.owner(command.slot);
   if (owner != slot_map::nobody) return send_to(owner, map_.address_of(owner), command);

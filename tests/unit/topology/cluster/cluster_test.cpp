@@ -272,6 +272,20 @@ TEST_CASE_METHOD(fixture,
   CHECK(of(3).heard.empty());
 }
 
+TEST_CASE_METHOD(fixture, "a node that a slot is moving to is connected again after it could not be reached") {
+  servers();
+  REQUIRE(call(low)->is("1"));
+  of(3).role = "slave";
+  int asks = 0;
+  says = [&](node& by, const std::string& key) -> std::string {
+    if (by.number != 1) return "+3\r\n";
+    if (++asks == 2) of(3).role = "master";
+    return "-ASK " + std::to_string(slot_of(key)) + " node:3\r\n";
+  };
+  CHECK(call(low, {.timeout = 20s, .waits_for_reply = true})->is("3"));
+  CHECK(asks > 2);
+}
+
 TEST_CASE_METHOD(fixture, "the node that a slot is moving to is asked for the replicas of what it has granted") {
   owners[slot_of("else")] = 3;  // it stays in use
   auto& c = servers();
