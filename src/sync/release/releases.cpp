@@ -278,6 +278,8 @@ void releases::answered(task& task, const outcome& outcome) {
   if (outcome.error) return again(task, outcome);
   const auto reply = task.keys->of.release.read(outcome);
   if (reply.failed) {
+    // The topology has paused, and a longer pause would outlast the move of the slot.
+    if (wants_one_key(outcome)) task.backoff.reset();
     if (reply.failed->mends_itself()) return again(task, {reply.failed->code, {}, reply.failed->detail});
     return end(task, reply.failed);
   }

@@ -133,6 +133,19 @@ TEST_CASE_METHOD(fixture, "not yours after a release that the server refused mea
   CHECK(r.failed_with(errc::lost));
 }
 
+TEST_CASE_METHOD(fixture, "a release of several keys is sent again every 20 ms while their slot moves") {
+  in_background();
+  errs("TRYAGAIN Multiple keys request during rehashing of slot");
+  advance(0ms);
+  for (std::size_t sent = 2; sent < 20; ++sent) {
+    REQUIRE(server.count() == sent);
+    errs("TRYAGAIN Multiple keys request during rehashing of slot");
+    advance(20ms);
+  }
+  frees();
+  CHECK(under_test->idle());
+}
+
 TEST_CASE_METHOD(fixture, "a release without an answer is unconfirmed after the command timeout and goes on") {
   const auto r = release();
   advance(500ms - 1ns);
