@@ -29,7 +29,8 @@ std::size_t acts_told_in(const std::string& trace) {
                                            "lock_all",
                                            "try_lock_all",
                                            "try_lock_for_all",
-                                           "set_permits"};
+                                           "set_permits",
+                                           "downgrade"};
   std::istringstream lines(trace);
   std::size_t acts = 0;
   for (std::string line; std::getline(lines, line);) {
