@@ -47,6 +47,8 @@ asio::awaitable<void> wait_and_keep(client& redis, std::string name, std::option
 
 asio::awaitable<void> ask_once(client& redis, std::string name) { (void)co_await redis.mutex(name).try_lock(); }
 
+asio::awaitable<void> run_once(lease&) { co_return; }
+
 void step(const char* name, const metrics& m) {
   std::cout << "# step " << name << '\n';
   m.write(std::cout);
@@ -93,6 +95,7 @@ asio::awaitable<void> live(client& one, client& two, metrics& m, test::real_redi
   auto short_lived = co_await one.mutex("a").lock({.ttl = 20ms});
   co_await short_lived.lost();
   co_await settled("lost");
+  co_await keep_running(one.mutex("the fourth name"), run_once, {.restart = restart_policy::never});
   m.fence_rejected();
   co_await one.shutdown(1s);
   co_await settled("one shut down");
