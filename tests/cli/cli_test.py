@@ -603,6 +603,14 @@ def keep_runs_a_command_again(place):
 
 
 @case
+def keep_starts_each_command_with_the_same_signals(place):
+    job = place.start("keep", "x", "--pause", "0.01", "--", "grep", "-E", "Sig(Blk|Ign)", "/proc/self/status").wait_for("SigIgn", 3)
+    job.signal(signal.SIGTERM)
+    job.finish()
+    check(len(set(re.findall(r"Sig\w+:\s[0-9a-f]{16}", job.output))) == 2, job.output)
+
+
+@case
 def keep_runs_a_command_on_one_host(place):
     script = ["--ttl", "1", "--", "sh", "-c", "echo works; exec sleep 60"]
     first = place.start("keep", "x", *script).wait_for("works")

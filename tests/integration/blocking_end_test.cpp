@@ -217,15 +217,15 @@ TEST_CASE("the end of a client closes what a callback of a stop waits for and wa
   auto m = redis->mutex("m"), other = redis->mutex("other");
   other.lock();
   m.lock();
-  waiting_thread its;
+  waiting_thread callback;
   std::atomic<bool> got_closed{false}, over{false};
   const std::stop_callback lost(m.get_stop_token(), [&] {
-    its.begins();
+    callback.begins();
     got_closed = closed([&] { other.lock(); });
     over = true;
   });
   m.force_unlock();
-  see([&] { return its.asleep(); });
+  see([&] { return callback.asleep(); });
   redis.reset();
   CHECK(over);
   CHECK(got_closed);

@@ -157,6 +157,49 @@ TEST_CASE("the end of its client ends a worker of a thread in every state") {
   CHECK_FALSE(worker.join());
 }
 
+TEST_CASE("the end of its lock object ends a worker of a thread") {
+  blocking_world w;
+  blocking::client redis(w.settings());
+  std::optional<blocking::mutex> lock(redis.mutex("m"));
+  const bool assigned = GENERATE(true, false);
+  threaded_worker worker;
+  SECTION("works") {
+    worker.start(*lock, wait_for, {.first_backoff = 10ms});
+    worker.see_state(worker_state::running);
+  }
+  SECTION("backs off") {
+    worker.start(*lock, fail, {.first_backoff = 10ms});
+    see([&] { return worker.monitor.status().failures > 0; });
+  }
+  SECTION("waits") {
+    w.eye("HSET", "m", "stranger:1", 1);
+    w.eye("PEXPIRE", "m", 60'000);
+    worker.start(*lock, wait_for);
+    w.see_waiters("m");
+  }
+  assigned ? void(*lock = redis.mutex("other")) : lock.reset();
+  CHECK(worker.join() == errc::closed);
+}
+
+TEST_CASE("after a stop a worker of a thread throws what its function threw, and no loss") {
+  blocking_world w;
+  blocking::client redis(w.settings());
+  auto lock = redis.mutex("m");
+  std::binary_semaphore go_on(0);
+  const bool throws = GENERATE(true, false);
+  const auto f = [&](std::stop_token) {
+    go_on.acquire();
+    if (throws) throw boost::system::system_error(make_error_code(std::errc::io_error));
+  };
+  threaded_worker worker;
+  worker.start(lock, f);
+  worker.see_state(worker_state::running);
+  w.eye("DEL", "m");
+  worker.thread.request_stop();
+  go_on.release();
+  CHECK(worker.join() == (throws ? error_code(make_error_code(std::errc::io_error)) : error_code()));
+}
+
 TEST_CASE("a worker of a thread takes one of several locks and no multi_lock") {
   blocking_world w;
   blocking::client redis(w.settings());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// Changes by other programs, of which the server itself notifies waiters and holders.
+// Changes by other programs. The server notifies waiters and holders of them.
 #include <array>
 
 #include "integration/world.hpp"

@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "integration/cancel_everywhere.hpp"
+#include "integration/cancellable_call.hpp"
 #include "support/fork.hpp"
 
 using namespace holdfast;
@@ -65,6 +66,29 @@ TEST_CASE("a worker cancelled anywhere leaves nothing: neither in a run nor in a
     };
   };
   cancel_everywhere("worker", w, make, [](client&) {});
+}
+
+TEST_CASE("a worker whose body outlives a cancellation ends, also where its caller gets no exception of it") {
+  world w;
+  auto redis = w.make();
+  int runs = 0;
+  std::optional<asio::steady_timer> work;
+  auto body = [&](lease&) -> asio::awaitable<void> {
+    ++runs;
+    work.emplace(co_await asio::this_coro::executor, 1h);
+    co_await as_result(work->async_wait(asio::use_awaitable));
+  };
+  auto caller = [&]() -> asio::awaitable<void> {
+    co_await asio::this_coro::throw_if_cancelled(false);
+    co_await keep_running(redis.mutex("m"), body, {.pause = 0ms});
+  };
+  cancellable_call<void> call(w, caller());
+  w.until([&] { return work.has_value(); });
+  call.cancel();
+  w.until([&] { return call.answer.has_value(); });
+  CHECK(call.answer->error() == asio::error::operation_aborted);
+  CHECK(runs == 1);
+  w.until([&] { return w.locks().empty(); });
 }
 
 TEST_CASE("a worker runs under each kind of lock") {

@@ -6,12 +6,11 @@
 #include <vector>
 
 #include "integration/cancellable_call.hpp"
+#include "integration/wire_fault.hpp"
 #include "integration/world.hpp"
-#include "support/proxy.hpp"
 
 using namespace holdfast;
 using namespace holdfast::test;
-using action = proxy::rule::action;
 
 namespace {
 
@@ -30,19 +29,6 @@ struct latch_world : world {
     return true;
   }
 };
-
-struct fault {
-  const char* name;
-  action what;
-  bool to_server;  // a command instead of a reply
-  bool silent;     // nothing tells the client: its timeout finds out, and callers may see it
-};
-constexpr fault faults[] = {{"replies swallowed", action::drop_rest, false, true},
-                            {"replies held back until they are late", action::hold_rest, false, true},
-                            {"cut before a reply", action::cut_before, false, false},
-                            {"cut after a reply", action::cut_after, false, false},
-                            {"commands swallowed", action::drop_rest, true, true},
-                            {"cut before a command", action::cut_before, true, false}};
 
 }  // namespace
 
@@ -220,7 +206,7 @@ TEST_CASE("a latch, its client and their context end in any order while a caller
 TEST_CASE("a count-down of which any command or reply is lost is counted once") {
   world w;
   proxy net(w.server);
-  for (const auto& fault : faults)
+  for (const auto& fault : wire_faults)
     for (std::size_t n = 1;; ++n) {
       INFO(fault.name << ", number " << n);
       const auto fired = net.count().fired;
@@ -232,7 +218,7 @@ TEST_CASE("a count-down of which any command or reply is lost is counted once") 
           c.command_timeout = fault.silent ? 60ms : 2s;
           c.connect_timeout = fault.silent ? 100ms : 2s;
         });
-        fault.to_server ? net.at_command({.what = fault.what, .n = n}) : net.at_reply({.what = fault.what, .n = n});
+        fault.to_server ? net.at_command({.what = fault.done, .n = n}) : net.at_reply({.what = fault.done, .n = n});
         started<void> counted(w, redis.latch("start").count_down());
         w.until([&] { return counted.answer.has_value(); });
         CHECK((counted.succeeded() || (fault.silent && counted.answer->error() == errc::unconfirmed)));

@@ -4,12 +4,11 @@
 // in floods.
 #include <iostream>
 
+#include "integration/wire_fault.hpp"
 #include "integration/world.hpp"
-#include "support/proxy.hpp"
 
 using namespace holdfast;
 using namespace holdfast::test;
-using action = proxy::rule::action;
 using kind = event_kind;
 using std::chrono::steady_clock;
 using texts = std::vector<std::string>;
@@ -19,19 +18,6 @@ namespace {
 const std::string channel = "redisson_lock__channel:{m}";
 const std::string stranger = "c6ae660e-4bf6-8605-ae66-59d052e0c483:1";  // takes turns
 constexpr auto soon = 3s;  // for what must not wait for the poll cap of 5 s
-
-struct fault {
-  const char* name;
-  action what;
-  bool to_server;  // a command instead of a reply
-  bool silent;     // nothing tells the client: its timeout finds out, and callers may see it
-};
-constexpr fault faults[] = {{"replies swallowed", action::drop_rest, false, true},
-                            {"replies held back until they are late", action::hold_rest, false, true},
-                            {"cut before a reply", action::cut_before, false, false},
-                            {"cut after a reply", action::cut_after, false, false},
-                            {"commands swallowed", action::drop_rest, true, true},
-                            {"cut before a command", action::cut_before, true, false}};
 
 /// What the caller saw.
 struct life {
@@ -67,7 +53,7 @@ asio::awaitable<void> live(world& w, client& redis, life& l) {
 
 /// One life with the n-th unit lost; false when it ended before. All of it with a world of its own would take ten times
 /// as long.
-bool live_with(const fault& f, std::size_t n, world& w, proxy& net) {
+bool live_with(const wire_fault& f, std::size_t n, world& w, proxy& net) {
   INFO(f.name << ", number " << n);
   const auto fired_before = net.count().fired, lost_before = w.heard->count(kind::lost);
   const auto fired = [&] { return net.count().fired > fired_before; };
@@ -80,7 +66,7 @@ bool live_with(const fault& f, std::size_t n, world& w, proxy& net) {
       c.command_timeout = f.silent ? 60ms : 2s;
       c.connect_timeout = f.silent ? 100ms : 2s;
     });
-    f.to_server ? net.at_command({.what = f.what, .n = n}) : net.at_reply({.what = f.what, .n = n});
+    f.to_server ? net.at_command({.what = f.done, .n = n}) : net.at_reply({.what = f.done, .n = n});
     life l;
     asio::co_spawn(w.io, live(w, redis, l), asio::detached);
     std::optional<steady_clock::time_point> since;
@@ -125,7 +111,7 @@ bool subscribed(raw_client& eye) { return eye("PUBSUB", "NUMSUB", channel).array
 }  // namespace
 
 TEST_CASE("an answer lost anywhere costs no lock and leaves no key and no false alarm") {
-  const auto& f = faults[GENERATE(range(0, 6))];
+  const auto& f = wire_faults[GENERATE(range(0, 6))];
   world w;
   proxy net(w.server);
   std::size_t n = 1;
