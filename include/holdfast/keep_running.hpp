@@ -104,8 +104,8 @@ concept worker_body = lock_body<F> && std::is_void_v<detail::body_value_t<F>>;
 /// A drain lets a body that holds the lease go on, until it ends or the grace is over. No run follows. A body cut off
 /// by the end of its client counts as lost; with never its error is closed.
 /// Cancelled from outside: a body that stops releases in the background. A body that returns all the same ends it as if
-/// it had not been cancelled, unless a run would follow. Nothing is left of it at any point: no key, waiter, timer,
-/// renewal.
+/// it had not been cancelled, unless a run would follow. A run that fails, or loses its lease, ends it so. Nothing is
+/// left of it at any point: no key, waiter, timer, renewal.
 ///
 /// Copies what it needs, and returns a lazy awaitable. Resumes on the awaiting coroutine's executor; the body is on a
 /// strand of it, as in with_lock(). Timers and randomness are the client's, in a test those of its kit. Any thread.

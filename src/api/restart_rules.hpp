@@ -31,7 +31,7 @@ class restart_rules {
   decision wait_failed(const error_code& why);
   /// `ran`: the time since the grant.
   decision run_ended(run_outcome outcome, std::chrono::nanoseconds ran);
-  /// Those that count for the next backoff.
+  /// The failures that count for the next backoff.
   std::uint64_t failures_in_row() const noexcept { return failures_; }
 
  private:

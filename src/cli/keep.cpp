@@ -112,7 +112,7 @@ class kept_command {
   asio::awaitable<void> one_run(lease& held) {
     co_await asio::this_coro::reset_cancellation_state(asio::disable_cancellation());
     if (is_over_) co_return;  // the signal met the grant
-    // Those of this run alone: an earlier one is not for this command.
+    // The signals of this run alone. An earlier signal is not for this command.
     job_signals signals(co_await asio::this_coro::executor);
     running_ = true;
     const auto end = co_await run_command(options_.run, settings_, held, signals);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// How soon a waiter and a holder know what another program does, of which no message tells.
+// The time until a waiter and a holder know of a change by another program that sends no message.
 #include <algorithm>
 
 #include "bench/holder.hpp"

@@ -34,7 +34,7 @@ class HOLDFAST_EXPORT latch {
   /// The largest count that try_set() takes.
   static constexpr std::ptrdiff_t max() noexcept { return 2'147'483'647; }
 
-  /// Sets the count: 1 to max(), else invalid_argument. Returns false if it was set before, by another call.
+  /// Sets the count: 1 to max(), else invalid_argument. Returns false while a count is left of another call.
   [[nodiscard]] bool try_set(std::ptrdiff_t count) const;
   /// Counts n down: 1 to max(), else invalid_argument.
   void count_down(std::ptrdiff_t n = 1) const;

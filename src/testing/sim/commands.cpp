@@ -291,7 +291,7 @@ const std::map<std::string, command, std::less<>>& table() {
   return all;
 }
 
-/// Redis counts a write as a change of its key also where the value stays, but for members of a sorted set.
+/// A write changes its key for Redis, also where the value stays. A write to members of a sorted set is the exception.
 bool has_changed(const command& command, const reply& reply) {
   if (reply.is_error() || reply.type == kind::nil) return false;
   if (command.form == command::grows) return true;

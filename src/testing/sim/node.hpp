@@ -68,7 +68,7 @@ class node {
   std::function<std::vector<peer>()> followers = [] { return std::vector<peer>(); };
   /// Hears of each command or script that wrote.
   std::function<void()> on_write = [] {};
-  /// What was done to the data behind its back goes to its replicas, too, and to who tracks the keys.
+  /// Changes behind its back go to its replicas, and to the clients that track the keys.
   void tampered();
 
   /// One of a cluster.
