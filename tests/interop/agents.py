@@ -5,7 +5,7 @@ An agent reads a command a line and answers it in a line that begins with the co
 come one after another; the task owns what it locks (a thread, a goroutine, an owner of holdfast). Words are separated by
 a space, names and paths are percent-encoded, `-` as a TTL is the library's own default. The commands:
 
-  NUMBER TASK connect PLACE TOPOLOGY HOSTS TTL POLL PUBSUB    ok
+  NUMBER TASK connect PLACE TOPOLOGY HOSTS TTL POLL PUBSUB PUSH   ok
   NUMBER TASK lock    PLACE KIND NAME TTL                     ok [TOKEN], when it is granted
   NUMBER TASK try     PLACE KIND NAME TTL                     ok [TOKEN], busy, or later: the servers did not answer
   NUMBER TASK unlock  PLACE KIND NAME                         ok, lost, or unconfirmed: the servers did not answer

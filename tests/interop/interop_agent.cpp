@@ -251,11 +251,11 @@ class agent {
     return client.mutex(c.name(), owner);  // also beside another kind of Redisson's
   }
 
-  // connect PLACE one|sentinel|cluster|several HOSTS TTL POLL PUBSUB
+  // connect PLACE one|sentinel|cluster|several HOSTS TTL POLL PUBSUB PUSH
   void connect(const command& c) {
     const auto &topology = c.words.at(4), &hosts = c.words.at(5);
     holdfast::config settings;
-    if (topology == "one") settings.url = "redis://" + hosts;
+    if (topology == "one") settings.url = "redis://" + hosts + "?push=" + c.words.at(9);
     if (topology == "sentinel") settings.url = "redis+sentinel://" + hosts + "/mymaster";
     if (topology == "cluster") settings.url = "redis+cluster://" + hosts;
     if (topology == "cluster") settings.url += "?pubsub=" + c.words.at(8);

@@ -74,13 +74,15 @@ class Servers:
 class Place:
     """Where locks live, and the terms on which an agent's client uses it."""
 
-    def __init__(self, rig, name, topology, ports, prefix, ttl=30_000, poll=60_000, pubsub="auto"):
+    def __init__(self, rig, name, topology, ports, prefix, ttl=30_000, poll=60_000, pubsub="auto",
+                 push="auto"):
         self.rig, self.name, self.topology, self.ports, self.prefix = rig, name, topology, ports, prefix
-        self.ttl, self.poll, self.pubsub = ttl, poll, pubsub
+        self.ttl, self.poll, self.pubsub, self.push = ttl, poll, pubsub, push
         self.numbers = itertools.count(1)
 
     def terms(self):
-        return self.topology, ",".join(f"127.0.0.1:{port}" for port in self.ports), self.ttl, self.poll, self.pubsub
+        hosts = ",".join(f"127.0.0.1:{port}" for port in self.ports)
+        return self.topology, hosts, self.ttl, self.poll, self.pubsub, self.push
 
     def lock(self, kind, name=None):
         return Lock(self, kind, name or f"{self.prefix}{self.name}:{next(self.numbers)}")
