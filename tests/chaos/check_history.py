@@ -10,6 +10,7 @@ import sys
 from collections import Counter
 
 from checker import history as histories
+from checker.changes import changed_holds, changes
 from checker.liveness import hand_overs, liveness, percentile
 from checker.machine import slowness, unexplained_stalls
 from checker.order import order
@@ -17,10 +18,10 @@ from checker.rules import Breaks, by_lock, claims, counts, exclusion, finality, 
 from checker.sides import sides, waits_of_sides
 from checker.wholes import wholes
 
-RULES = (exclusion, reads, claims, counts, releases, tokens, signals, finality, liveness, wholes, order, sides, residue, sums)
+RULES = (exclusion, reads, claims, counts, releases, tokens, signals, finality, liveness, wholes, order, sides, residue, sums, changes)
 SEVERAL = ("of any_of", "of multi_lock", "of a semaphore", "looks at permits", "of readers", "of writers", "readers beside another client's")
 WAITS = tuple(f"judged waits of {side}s" for side in histories.SIDES)
-OF_CAMPAIGN = {"within": ("lost updates", *WAITS, *SEVERAL), "outside": ("lost updates", *SEVERAL), "beside": (*SEVERAL, "of peers"),
+OF_CAMPAIGN = {"within": ("lost updates", "judged changes", *WAITS, *SEVERAL), "outside": ("lost updates", *SEVERAL), "beside": (*SEVERAL, "of peers"),
                "red": ("lost updates", "votes withheld"),
                "sentinel": (*SEVERAL, "failovers", "lost", "stale writes refused"),
                "cluster": (*SEVERAL, "failovers", "slots moved", "lost", "stale writes refused")}
@@ -105,6 +106,7 @@ def summary(history):
         "votes withheld": history.votes_withheld,
         "failovers": sum(fault.kind in FAILOVERS for fault in history.faults),
         "slots moved": history.slots_moved,
+        "judged changes": sum(1 for _ in changed_holds(history)),
         "reentries": sum(len(hold.reentries) for hold in history.holds),
         "forgotten": forgotten(history),
         "lost": sum(hold.lost_at is not None for hold in history.holds),

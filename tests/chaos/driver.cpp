@@ -18,6 +18,7 @@
 #include "chaos/permit_watch.hpp"
 #include "chaos/rig.hpp"
 #include "chaos/stage.hpp"
+#include "chaos/stranger.hpp"
 
 namespace holdfast::chaos {
 namespace {
@@ -50,6 +51,8 @@ void run(const arguments& given) {
     sums.emplace(given.text("folder") + "/permits.jsonl", std::move(servers), std::string(semaphore_name),
                  permits_in_all);
   }
+  std::optional<stranger> others;
+  if (has_kept_locks(kind)) others.emplace(given.text("folder") + "/changes.jsonl", on.server(0).socket_path(), seed);
   nemesis trouble(on, log, seed, kind);
   guarded_resource resource(on.resource().socket_path());
   const auto start = steady_clock::now();
@@ -68,6 +71,7 @@ void run(const arguments& given) {
     on.keep_logs();
     throw;
   }
+  others.reset();
   on.finish();
   sums.reset();
   on.keep_logs();

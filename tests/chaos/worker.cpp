@@ -17,6 +17,7 @@
 #include <boost/asio/use_awaitable.hpp>
 
 #include "chaos/arguments.hpp"
+#include "chaos/kept_task.hpp"
 #include "chaos/task.hpp"
 
 namespace holdfast::chaos {
@@ -98,13 +99,17 @@ class worker {
                               return workload_.draw_long_section(d, own);
                             });
     }
+    if (!has_kept_locks(campaign_)) return;
+    auto of_all = static_cast<std::size_t>(given.number("worker")) * crew.clients;
+    for (auto& redis : clients_) kept_.emplace_back(place_, redis, client_ttl(campaign_), of_all++);
   }
 
   void start() {
     stop_.async_wait([this](const error_code&, int) { place_.stopping = true; });
     asio::co_spawn(io_, beat(place_), rethrow);
-    working_ = tasks_.size();
+    working_ = tasks_.size() + kept_.size();
     for (auto& t : tasks_) asio::co_spawn(io_, work(t), rethrow);
+    for (auto& t : kept_) asio::co_spawn(io_, work(t), rethrow);
   }
 
  private:
@@ -114,6 +119,7 @@ class worker {
 
   config settings(const std::vector<std::string>& urls, std::size_t number) {
     config c;
+    c.push = push_mode::automatic;
     if (urls.size() == 1) {
       c.url = urls.front();
     } else {
@@ -129,7 +135,8 @@ class worker {
     return c;
   }
 
-  asio::awaitable<void> work(task& t) {
+  template <class Task>
+  asio::awaitable<void> work(Task& t) {
     co_await t.run();
     if (--working_ > 0) co_return;
     for (auto& c : clients_) co_await c.shutdown(1s);
@@ -145,6 +152,7 @@ class worker {
   asio::signal_set stop_;
   std::list<client> clients_;
   std::list<task> tasks_;
+  std::list<kept_task> kept_;
   std::size_t working_ = 0;
 };
 

@@ -31,6 +31,9 @@ inline constexpr unsigned permits_in_all = 3, most_permits_of_one = 3;
 /// The shared_mutex.
 inline constexpr std::string_view shared_name = "shared-9";
 
+/// The locks that one task each holds for as long as it can, begin with this.
+inline constexpr std::string_view kept_names = "kept-";
+
 /// Draws what happens with the probability that it is asked for. The same draws for the same seed.
 class dice {
  public:

@@ -155,6 +155,20 @@ class Operation:
         return f"{self.process.name}:{self.line}"
 
 
+class Kept:
+    """A hold of a lock that nobody else asks for."""
+
+    __slots__ = ("process", "line", "lock", "ttl", "begin", "given_up", "lost_at")
+
+    def __init__(self, process, line, event):
+        self.process, self.line, self.begin = process, line, event["t"]
+        self.lock, self.ttl = event["lock"], event["ttl"] * MS
+        self.given_up = self.lost_at = None
+
+    def __str__(self):
+        return f"{self.process.name}:{self.line}"
+
+
 class Whole:
     """A call of a multi_lock: an operation for each of its locks, and a hold for each that was granted."""
 
@@ -307,6 +321,7 @@ class History:
         self.campaign, self.end = {}, None
         self.processes, self.operations, self.holds = [], [], []
         self.wholes = []
+        self.kept, self.changes = [], []  # (lock, since when another program changed it, until when, line)
         self.faults = []
         self.stolen = Intervals()  # a processor was taken away from the machine
         self.forced = []  # (begin, end, lock): force_unlock() may have struck in between
@@ -345,7 +360,7 @@ def lines_of(path):
 def read_worker(history, path):
     process = Process(path.stem)
     history.processes.append(process)
-    operations, holds, reentries, renewals, forced = {}, {}, {}, {}, {}
+    operations, holds, reentries, renewals, forced, kept = {}, {}, {}, {}, {}, {}
     wholes = defaultdict(Whole)
     for line, event in lines_of(path):
         history.events += 1
@@ -367,6 +382,12 @@ def read_worker(history, path):
             history.holds.append(hold)
             if operation.whole:
                 operation.whole.holds.append(hold)
+        elif kind == "kept":
+            kept[event["op"]] = Kept(process, line, event)
+        elif kind == "kept_lost":
+            kept[event["op"]].lost_at = t
+        elif kind == "kept_no_longer":
+            kept[event["op"]].given_up = t
         elif kind == "cancel":
             operations[event["op"]].cancelled_at = t
         elif kind == "look":
@@ -446,6 +467,7 @@ def read_worker(history, path):
             process.ended = True
     share_ttls([hold for hold in holds.values() if hold.of.reads])
     history.wholes += wholes.values()
+    history.kept += kept.values()
     history.forced += [(since, since + UNANSWERED, lock) for since, lock in forced.values()]
 
 
@@ -511,6 +533,11 @@ def read_permits(history, path):
             history.looks_at_permits = event["number"]
 
 
+def read_changes(history, path):
+    for line, event in lines_of(path) if path.exists() else ():
+        history.changes.append((event["lock"], event["since"], event["t"], line))
+
+
 def name_of(event):
     return f"worker-{event['worker']}-{event['life']}"
 
@@ -522,6 +549,7 @@ def read(folder):
     read_driver(history, Path(folder) / "driver.jsonl")
     read_machine(history, Path(folder) / "machine.jsonl")
     read_permits(history, Path(folder) / "permits.jsonl")
+    read_changes(history, Path(folder) / "changes.jsonl")
     if history.servers > 1:  # a copy of it may be on its way to a minority of them
         history.forced = [(begin, max(end, begin + UNANSWERED), lock) for begin, end, lock in history.forced]
     for whole in history.wholes:
