@@ -8,7 +8,8 @@
 namespace holdfast::detail {
 namespace {
 
-constexpr std::chrono::milliseconds first_look_pause{50};
+/// Without a subscription nothing but the next look shows that Redis is back.
+constexpr std::chrono::milliseconds first_look_pause{50}, longest_look_pause{1'000};
 
 /// The same question may be answered later.
 bool mends_itself(const redis::failure& why) noexcept {
@@ -18,7 +19,8 @@ bool mends_itself(const redis::failure& why) noexcept {
 }  // namespace
 
 lookout_rules::lookout_rules(const config& settings, random_source& random, time_point deadline) noexcept
-    : settings_(settings), random_(random), deadline_(deadline), backoff_(first_look_pause, settings.poll_cap) {}
+    : settings_(settings), random_(random), deadline_(deadline),
+      backoff_(first_look_pause, std::min(longest_look_pause, settings.poll_cap)) {}
 
 lookout_action lookout_rules::begin() { return look(); }
 

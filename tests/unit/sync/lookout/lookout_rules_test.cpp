@@ -3,6 +3,7 @@
 #include <chrono>
 
 #include "support/catch.hpp"
+#include "support/seeded_random.hpp"
 #include "sync/lookout/lookout_rules.hpp"
 
 using namespace holdfast;
@@ -108,6 +109,19 @@ TEST_CASE_METHOD(rules_fixture, "a failure that ends by itself is waited out, lo
     CHECK(rules.alarm(now).then == act::look);
   }
   CHECK(rules.answered({}, now).until == now + settings.poll_cap);
+}
+
+TEST_CASE_METHOD(rules_fixture, "after a long outage the next look comes within a second") {
+  settings.poll_cap = 1min;
+  test::seeded_random jitter(1);
+  detail::lookout_rules rules(settings, jitter, detail::time_point::max());
+  rules.begin();
+  for (int failures = 0; failures < 30; ++failures) {
+    const auto parked = rules.answered(failure(errc::unreachable), now);
+    CHECK(parked.until <= now + 1s);
+    now = parked.until;
+    rules.alarm(now);
+  }
 }
 
 TEST_CASE_METHOD(rules_fixture, "a failure that stays, and a refused subscription, end the wait") {
