@@ -632,6 +632,14 @@ TEST_CASE("a channel is told what is left, and of nothing that nobody waits for"
   CHECK(after("all are out", named(rows, "set to fewer").call).empty());
   CHECK(after("all are out", named(rows, "force").call) == lines{"channel 3"});
   CHECK(after("my door", named(rows, "force").call).empty());
+  // A permit that has ended is free, though the counter does not have it yet.
+  for (const auto& [found, published] : {std::pair("one has ended", lines{"channel 1"}), {"all are out", {}}}) {
+    make(s.all, state_named(found));
+    s.all.primary({"SET", door, my1, "PX", door_ms});
+    told.clear();
+    s.all.primary(release("publish", {my1, my2}));
+    CHECK(told == published);
+  }
   // Fewer are left than none: those that come back are nobody's.
   make(s.all, state_named("all are out"));
   s.all.primary(named(rows, "set to fewer").call);

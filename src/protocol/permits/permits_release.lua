@@ -2,7 +2,8 @@
 --   -> {returned, n}: `returned` permits came back, n clients received the message
 --   | {returned, text}: the error of PUBLISH
 --   | nil: some ids were not held; the others have come back
--- A door that has the first of several ids is opened. The number of free permits is published.
+-- A door that has the first of several ids is opened. The number of free permits is published. If the counter is 0, an
+-- opened door publishes the permits that have ended: the next acquire takes them back.
 -- `word` is publish, spublish, auto (spublish if the server has it), or both (publish, and spublish if it has it).
 -- With both, the message on the sharded channel has a 0 before the number: a second copy. n is then the larger number.
 -- A missing counter stays missing: the next acquire sets it.
@@ -15,6 +16,10 @@ local opened = ARGV[4] and redis.call('get', KEYS[3]) == ARGV[3] and redis.pcall
 local returned = redis.call('zrem', KEYS[2], unpack(ARGV, 3))
 if returned > 0 then
   left = counter and redis.call('incrby', KEYS[1], returned) or returned
+end
+if opened and left == 0 then
+  local time = redis.call('time')
+  left = #redis.call('zrangebyscore', KEYS[2], '-inf', time[1] * 1000 + math.floor(time[2] / 1000), 'limit', 0, 100)
 end
 local told = 0
 if left > 0 and (returned > 0 or opened) then
