@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
-// What a crowd of waiters costs, and how soon the next has the lock of a process that is killed.
+// What a crowd of waiters costs, and how soon the next has the lock of a process that is killed, or runs its worker.
 #include <malloc.h>
 
 #include <boost/asio/async_result.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
 #include <algorithm>
@@ -132,10 +134,11 @@ void lock_and_keep(const real_redis& server, milliseconds ttl, const teller<cloc
 }
 
 using locker = child_run<clock::time_point>;
+using work_of_locker = void (*)(const real_redis&, milliseconds ttl, const teller<clock::time_point>&);
 
-std::unique_ptr<locker> start_locker(const real_redis& server, milliseconds ttl) {
+std::unique_ptr<locker> start_locker(const real_redis& server, milliseconds ttl, work_of_locker work = lock_and_keep) {
   return std::make_unique<locker>(
-      [&server, ttl](const teller<clock::time_point>& tell) { lock_and_keep(server, ttl, tell); });
+      [&server, ttl, work](const teller<clock::time_point>& tell) { work(server, ttl, tell); });
 }
 
 void wait_for_waiters(test::raw_client& admin, long n) {
@@ -148,12 +151,12 @@ void wait_for_waiters(test::raw_client& admin, long n) {
 }
 
 /// The holder is killed: how long after the end of its TTL the next has the lock, in ms.
-double after_holder(milliseconds ttl) {
+double after_holder(milliseconds ttl, work_of_locker work) {
   const real_redis server;
   test::raw_client admin(server);
-  auto holder = start_locker(server, ttl);
+  auto holder = start_locker(server, ttl, work);
   holder->result_until(clock::now() + plan::patience);
-  const auto next = start_locker(server, ttl);
+  const auto next = start_locker(server, ttl, work);
   wait_for_waiters(admin, 1);
   holder.reset();
   const auto left = admin("PTTL", wanted).integer();
@@ -188,10 +191,66 @@ std::vector<finding> takeover(const plan& p) {
   const milliseconds ttl(p.scaled(1'000) + 200);
   std::vector<double> holder, next;
   p.rounds("takeover", [&] {
-    holder.push_back(after_holder(ttl));
+    holder.push_back(after_holder(ttl, lock_and_keep));
     next.push_back(after_next_in_line());
   });
   return {{std::ranges::max(holder)}, {std::ranges::max(next)}};
+}
+
+// ---- a worker on one of several processes
+
+asio::awaitable<void> wait_until_cancelled(asio::steady_timer& timer) {
+  error_code cancelled;
+  co_await timer.async_wait(asio::redirect_error(asio::use_awaitable, cancelled));
+}
+
+/// Tells when its body begins, which never ends.
+void keep_and_tell(const real_redis& server, milliseconds ttl, const teller<clock::time_point>& tell) {
+  asio::io_context io(1);
+  auto settings = of_url(server.unix_url());
+  settings.ttl = ttl;
+  auto redis = make_client(io, std::move(settings));
+  asio::steady_timer never(io, clock::time_point::max());
+  auto body = [&](lease&) {
+    tell(clock::now());
+    return wait_until_cancelled(never);
+  };
+  asio::co_spawn(io, keep_running(redis.mutex(wanted), body), rethrow);
+  io.run();
+}
+
+/// The body of a worker ends: how long after that the body of the next one begins, in ms.
+double after_body() {
+  const real_redis server;
+  test::raw_client admin(server);
+  asio::io_context io(1);
+  auto redis = make_client(io, of_url(server.unix_url()));
+  asio::steady_timer end(io, clock::time_point::max());
+  bool runs = false;
+  auto body = [&](lease&) {
+    runs = true;
+    return wait_until_cancelled(end);
+  };
+  asio::co_spawn(io, keep_running(redis.mutex(wanted), body, {.restart = restart_policy::on_failure}), rethrow);
+  run_handlers(
+      io, [&] { return runs; }, clock::now() + plan::patience);
+  const auto next = start_locker(server, default_ttl, keep_and_tell);
+  wait_for_waiters(admin, 1);
+  const auto begun = clock::now();
+  end.cancel();
+  io.run();
+  const auto runs_again = next->result_until(clock::now() + plan::patience);
+  return std::chrono::duration<double, std::milli>(runs_again - begun).count();
+}
+
+std::vector<finding> keep(const plan& p) {
+  const milliseconds ttl(p.scaled(1'000) + 200);
+  std::vector<double> killed, ended;
+  p.rounds("keep", [&] {
+    killed.push_back(after_holder(ttl, keep_and_tell));
+    ended.push_back(after_body());
+  });
+  return {{std::ranges::max(killed)}, {std::ranges::max(ended)}};
 }
 
 }  // namespace
@@ -205,7 +264,11 @@ std::vector<scenario> waiting_scenarios() {
           {"takeover",
            {{"takeover/holder", "ms after the end of the TTL of a holder that was killed, at most", at_most(5)},
             {"takeover/next", "ms after the release, the next in line killed, at most", at_most(50)}},
-           takeover}};
+           takeover},
+          {"keep",
+           {{"keep/killed", "ms after the end of the TTL of a worker that was killed, at most", at_most(50)},
+            {"keep/ended", "ms after the end of a worker's body, at most", at_most(10)}},
+           keep}};
 }
 
 }  // namespace holdfast::bench
