@@ -5,6 +5,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <boost/system/system_error.hpp>
 
 #include <csignal>
 #include <exception>
@@ -14,6 +15,7 @@
 #include <utility>
 
 #include <holdfast/client.hpp>
+#include <holdfast/error.hpp>
 #include <holdfast/keep_running.hpp>
 #include <holdfast/observer.hpp>
 
@@ -83,6 +85,8 @@ class kept_command {
       if (!is_over_) status_ = done;
     } catch (const command_failure& failure) {
       status_ = failure.status;
+    } catch (const boost::system::system_error& failure) {
+      if (!is_over_ && !(warned_ && failure.code() == errc::lost)) failed_ = std::current_exception();
     } catch (...) {
       if (!is_over_) failed_ = std::current_exception();
     }
@@ -117,6 +121,9 @@ class kept_command {
     running_ = true;
     const auto end = co_await run_command(options_.run, settings_, held, signals);
     running_ = false;
+    // The status of a command that outlived its lock counts. keep_running() throws the loss instead.
+    warned_ = !held.held() && !end.for_loss && end.started;
+    if (warned_) status_ = end.status;
     if (stopped_ || !end.started) end_with(end.status);
     if (end.status == done || end.for_loss) co_return;
     if (!is_over_) notify(options_.run, "failed", "the command ended with status " + std::to_string(end.status));
@@ -128,6 +135,7 @@ class kept_command {
   job_signals signals_;
   asio::steady_timer over_;  // cancelled by end_with()
   bool running_ = false, stopped_ = false, is_over_ = false;
+  bool warned_ = false;  // the last command went on after the loss of its lock
   int status_ = done;
   std::exception_ptr failed_;
 };

@@ -637,6 +637,84 @@ def keep_runs_a_command_on_one_host(place):
     check(third.finish() == 128 + signal.SIGINT, third.output)
 
 
+STUBBORN = "trap 'echo heard' TERM; echo ready; while :; do sleep 0.05; done"
+PATIENT = "trap 'exit 6' USR1; echo ready; while :; do sleep 0.05; done"
+
+
+def keep_loses_its_lock(place, script, *options):
+    """A worker whose command runs, and whose lock another has taken by force."""
+    job = place.start("keep", "x", "--ttl", "1", *options, "--", "sh", "-c", script).wait_for("ready")
+    place.server.do("DEL", "x")
+    place.server.lock("x")
+    return job.wait_for("the lock is lost")
+
+
+@case
+def keep_ends_a_command_whose_lock_is_lost(place):
+    for options, heard, told in ((["--grace", "0.2"], 1, 1), (["--on-lost", "kill"], 0, 0)):
+        job = keep_loses_its_lock(place, STUBBORN, *options)
+        wait_until(lambda: len(job.processes()) == 1, "the command has ended")
+        check(job.output.count("ready") == 1, job.output)
+        place.server.do("DEL", "x")
+        job.wait_for("ready", 2)
+        check(job.output.count("heard") == heard and job.output.count("did not end within its grace") == told, job.output)
+        job.signal(signal.SIGKILL)
+        job.wait()
+        job.close()
+        place.server.do("DEL", "x")
+    never = keep_loses_its_lock(place, STUBBORN, "--restart", "never", "--on-lost", "kill")
+    check(never.finish() == 79, never.output)
+
+
+@case
+def keep_warns_of_a_loss(place):
+    for restart in "never", "always":
+        job = keep_loses_its_lock(place, PATIENT, "--on-lost", "warn", "--restart", restart)
+        os.kill(min(pid for pid in job.processes() if pid != job.pid), signal.SIGUSR1)
+        job.wait_for("status 6")
+        if restart == "always":
+            place.server.do("DEL", "x")
+            job.wait_for("ready", 2)
+            job.signal(signal.SIGTERM)
+        check(job.finish() == (6 if restart == "never" else 128 + signal.SIGTERM), job.output)
+        place.server.do("DEL", "x")
+
+
+@case
+def keep_lets_its_command_end(place):
+    script = "trap 'echo ending; sleep 0.2; exit 0' TERM; echo ready; while :; do sleep 0.05; done"
+    first = place.start("keep", "x", "--", "sh", "-c", script).wait_for("ready")
+    second = place.start("keep", "x", "--", "sh", "-c", script)
+    wait_until(lambda: place.server.do("PUBSUB", "CHANNELS", "[^_]*"), "the second waits")
+    first.signal(signal.SIGTERM)
+    first.wait_for("ending")
+    check("ready" not in second.output, second.output)
+    check(first.finish() == 0, first.output)
+    second.wait_for("ready")
+    second.signal(signal.SIGTERM)
+    check(second.finish() == 0, second.output)
+    check(first.output.count("ready") == 1 and not place.server.keys(), first.output)
+
+
+@case
+def keep_ends_in_its_pause(place):
+    for options, script, told in ((["--pause", "600"], "echo works", "works"), ([], "exit 3", "status 3")):
+        job = place.start("keep", "x", *options, "--", "sh", "-c", script).wait_for(told)
+        wait_until(lambda: not place.server.keys(), "the lock is free meanwhile")
+        job.signal(signal.SIGTERM)
+        check(job.finish() == 128 + signal.SIGTERM, job.output)
+
+
+@case
+def keep_runs_a_command_until_it_succeeds(place):
+    counter = Path(place.folder) / "runs"
+    script = f"echo x >> {counter}; test $(wc -l < {counter}) -ge 3"
+    output = place.finish("keep", "x", "--restart", "on-failure", "--max-backoff", "2", "--", "sh", "-c", script)
+    check(counter.read_text(encoding="utf-8") == "x\nx\nx\n", output)
+    check(output.count("the command ended with status 1") == 2, output)
+    check(not place.server.keys(), "the lock is left")
+
+
 @case
 def wait(place):
     place.transcript(["wait", "orders:42"], "orders:42 is free\n")
