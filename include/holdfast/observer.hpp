@@ -165,7 +165,7 @@ enum class measurement_kind : unsigned char {
   // The waiters of a lock: each wait_began is followed by exactly one wait_ended. Fields: lock_kind, name
   wait_began,  ///< a call begins to wait for this lock: other waiters are before it, the lock is held, or Redis cannot
                ///< be asked. A call of any_of waits for each of its locks at once, one of multi_lock for one after the
-               ///< other
+               ///< other. Of a latch: a call of wait() begins
   wait_ended,  ///< the call waits no more, whatever its outcome
 
   // The first waiter of a lock asks Redis again. Fields: lock_kind, name

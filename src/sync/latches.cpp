@@ -14,6 +14,21 @@ namespace {
 
 constexpr auto* drained = "the client drains, and nobody begins to wait";
 
+/// A caller that waits, for observers. It is counted until its wait ends, or its client.
+class counted_waiter {
+ public:
+  counted_waiter(const environment& env, shared_keys keys) : env_(env), keys_(std::move(keys)) {
+    env_.count(measurement_kind::wait_began, *keys_);
+  }
+  counted_waiter(const counted_waiter&) = delete;
+  counted_waiter& operator=(const counted_waiter&) = delete;
+  ~counted_waiter() { env_.count(measurement_kind::wait_ended, *keys_); }
+
+ private:
+  const environment& env_;
+  const shared_keys keys_;
+};
+
 sight read_sight(const redis::outcome& outcome) {
   auto counted = latch_steps::read_count(outcome);
   return {.failed = std::move(counted.failed), .is_so = counted.value == 0};
@@ -63,8 +78,13 @@ cancellable_ptr latches::wait(const shared_keys& keys, time_point deadline, answ
     done({failure{errc::shutting_down, draining_ ? drained : ""}, {}});
     return nullptr;
   }
+  auto counted = [waiter = std::make_unique<counted_waiter>(parts_.env, keys),
+                  done = std::move(done)](answer<bool>&& open) mutable {
+    waiter.reset();
+    done(std::move(open));
+  };
   return waiting_.begin(parts_.env, {keys, channel_of(*keys), latch_steps::count, read_sight}, deadline,
-                        std::move(done));
+                        std::move(counted));
 }
 
 void latches::drain() {

@@ -9,6 +9,16 @@ using namespace holdfast::test;
 
 namespace {
 
+/// Callers that wait, as an observer counts them.
+struct waiter_count final : observer {
+  int waiters = 0;
+
+  void measured(const measurement& each) noexcept override {
+    CHECK(each.lock_kind == "latch");
+    waiters += (each.kind == measurement_kind::wait_began) - (each.kind == measurement_kind::wait_ended);
+  }
+};
+
 struct latch_fixture : engine_fixture {
   latch_fixture() : engine_fixture(brief()) {}
 
@@ -66,6 +76,25 @@ TEST_CASE_METHOD(latch_fixture, "a count-down whose connection ends is sent agai
   answers(replies::integers({2, 0}));
   CHECK(c.succeeded());
   check_nothing_is_left();
+}
+
+TEST_CASE_METHOD(latch_fixture, "a caller that waits for a latch is counted until its wait ends, or its client") {
+  const auto count = std::make_shared<waiter_count>();
+  settings.observer = count;
+  const auto let_in = wait_and_listen();
+  CHECK(count->waiters == 1);
+  server.push(channel(), "0");
+  answers(replies::nil());
+  CHECK(let_in.value());
+  CHECK(count->waiters == 0);
+  auto cancelled = wait();
+  CHECK(count->waiters == 1);
+  cancelled.cancel();
+  CHECK(count->waiters == 0);
+  wait();
+  CHECK(count->waiters == 1);
+  locks.reset();
+  CHECK(count->waiters == 0);
 }
 
 TEST_CASE_METHOD(latch_fixture, "a count-down that is late tells its caller so, and is counted later") {
