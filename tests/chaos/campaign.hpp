@@ -51,6 +51,11 @@ constexpr bool has_kept_locks(campaign c) noexcept {
   return c == campaign::within || c == campaign::beside || c == campaign::outside;
 }
 
+/// The count of a latch is lost with the data of its server.
+constexpr bool has_latches(campaign c) noexcept { return c == campaign::within || c == campaign::beside; }
+
+inline constexpr std::size_t workers = 4;
+
 /// Processes of another library.
 constexpr std::size_t peers(campaign c) noexcept { return c == campaign::beside ? 2 : 0; }
 

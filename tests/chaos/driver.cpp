@@ -27,7 +27,6 @@ using namespace std::chrono_literals;
 using std::chrono::steady_clock;
 
 constexpr int no_server_exit_code = 77, too_slow_exit_code = 75;
-constexpr std::size_t workers = 4;
 constexpr auto warm_up = 500ms;
 
 void run(const arguments& given) {

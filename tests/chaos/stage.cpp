@@ -19,7 +19,8 @@ using std::chrono::steady_clock;
 
 constexpr auto last_section = 15s;  // a waiter that takes longer has been forgotten
 constexpr std::string_view token_keys = "redisson_lock_token:", vote_marker = "holdfast:redlock";
-constexpr std::string_view latches = "redisson_unlock_latch:";  // a peer whose connection ends leaves one to its TTL
+constexpr std::string_view latches = "redisson_unlock_latch:";   // a peer whose connection ends leaves one to its TTL
+constexpr std::string_view marks_of_latches = "holdfast_done:";  // for a minute
 constexpr std::string_view marks_of_servers[] = {" name=sentinel-", " flags=S", " flags=M", " cmd=restore-asking"};
 
 // Killed, it loses nothing that it has confirmed: it writes to the file before it answers. Not so with `everysec`,
@@ -33,7 +34,9 @@ test::redis_options keeping_its_data() {
 std::vector<std::string> residue(test::raw_client& server) {
   auto keys = server("KEYS", "*").strings();
   std::erase_if(keys, [](const auto& key) {
-    return key.starts_with(token_keys) || key.starts_with(latches) || key == semaphore_name || key == vote_marker;
+    const bool of_latch = key.starts_with(latch_names) || key.starts_with(marks_of_latches);
+    return of_latch || key.starts_with(token_keys) || key.starts_with(latches) || key == semaphore_name ||
+           key == vote_marker;
   });
   return keys;
 }

@@ -18,6 +18,7 @@
 
 #include "chaos/arguments.hpp"
 #include "chaos/kept_task.hpp"
+#include "chaos/latch_task.hpp"
 #include "chaos/task.hpp"
 
 namespace holdfast::chaos {
@@ -99,17 +100,22 @@ class worker {
                               return workload_.draw_long_section(d, own);
                             });
     }
-    if (!has_kept_locks(campaign_)) return;
     auto of_all = static_cast<std::size_t>(given.number("worker")) * crew.clients;
-    for (auto& redis : clients_) kept_.emplace_back(place_, redis, client_ttl(campaign_), of_all++);
+    for (auto& redis : clients_) {
+      if (has_kept_locks(campaign_)) kept_.emplace_back(place_, redis, client_ttl(campaign_), of_all);
+      if (has_latches(campaign_))
+        latches_.emplace_back(place_, redis, of_all, workers * crew.clients, seeds.below(UINT64_MAX));
+      ++of_all;
+    }
   }
 
   void start() {
     stop_.async_wait([this](const error_code&, int) { place_.stopping = true; });
     asio::co_spawn(io_, beat(place_), rethrow);
-    working_ = tasks_.size() + kept_.size();
+    working_ = tasks_.size() + kept_.size() + latches_.size();
     for (auto& t : tasks_) asio::co_spawn(io_, work(t), rethrow);
     for (auto& t : kept_) asio::co_spawn(io_, work(t), rethrow);
+    for (auto& t : latches_) asio::co_spawn(io_, work(t), rethrow);
   }
 
  private:
@@ -153,6 +159,7 @@ class worker {
   std::list<client> clients_;
   std::list<task> tasks_;
   std::list<kept_task> kept_;
+  std::list<latch_task> latches_;
   std::size_t working_ = 0;
 };
 

@@ -169,6 +169,24 @@ class Kept:
         return f"{self.process.name}:{self.line}"
 
 
+class LatchCall:
+    """A call of a latch. `value`: of a set, whether it has set; of a wait, whether it was let in; of a count, the count. A count-down that was
+    confirmed has one."""
+
+    __slots__ = ("process", "line", "latch", "verb", "number", "begin", "end", "value")
+
+    def __init__(self, process, line, event):
+        self.process, self.line, self.begin = process, line, event["t"]
+        self.latch, self.verb, self.number = event["latch"], event["verb"], event["number"]
+        self.end = self.value = None
+
+    def finish(self, event):
+        self.end, self.value = event["t"], event.get("value")
+
+    def __str__(self):
+        return f"{self.process.name}:{self.line}"
+
+
 class Whole:
     """A call of a multi_lock: an operation for each of its locks, and a hold for each that was granted."""
 
@@ -322,6 +340,7 @@ class History:
         self.processes, self.operations, self.holds = [], [], []
         self.wholes = []
         self.kept, self.changes = [], []  # (lock, since when another program changed it, until when, line)
+        self.latch_calls = []
         self.faults = []
         self.stolen = Intervals()  # a processor was taken away from the machine
         self.forced = []  # (begin, end, lock): force_unlock() may have struck in between
@@ -360,7 +379,7 @@ def lines_of(path):
 def read_worker(history, path):
     process = Process(path.stem)
     history.processes.append(process)
-    operations, holds, reentries, renewals, forced, kept = {}, {}, {}, {}, {}, {}
+    operations, holds, reentries, renewals, forced, kept, latch_calls = {}, {}, {}, {}, {}, {}, {}
     wholes = defaultdict(Whole)
     for line, event in lines_of(path):
         history.events += 1
@@ -388,6 +407,11 @@ def read_worker(history, path):
             kept[event["op"]].lost_at = t
         elif kind == "kept_no_longer":
             kept[event["op"]].given_up = t
+        elif kind == "latch":
+            latch_calls[event["op"]] = call = LatchCall(process, line, event)
+            history.latch_calls.append(call)
+        elif kind == "latch_answer":
+            latch_calls.pop(event["op"]).finish(event)
         elif kind == "cancel":
             operations[event["op"]].cancelled_at = t
         elif kind == "look":
