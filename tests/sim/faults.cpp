@@ -436,7 +436,7 @@ bool faults::take_away(std::size_t node, const std::string& name) {
     if (!w_.is_semaphore(name)) return data.erase(name);
     const auto of = w_.semaphore_at(name);
     data.erase(of.door);
-    return static_cast<bool>(data.erase(of.permits) | data.erase(name));
+    return data.erase(of.permits) + data.erase(name) > 0;
   });
 }
 
