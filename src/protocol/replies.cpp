@@ -318,6 +318,23 @@ answer<unsigned> read_count(const reply& reply) {
   return corrupt<unsigned>("how often it is held is no number");
 }
 
+answer<std::optional<leader_answer>> read_leader(const reply& reply) {
+  using leader = std::optional<leader_answer>;
+  if (is_nil(reply)) return value(leader{});
+  const auto& of = reply.elements;
+  const auto is_text = [&](std::size_t i) { return of[i].type == reply::kind::string; };
+  const bool whole = reply.type == reply::kind::array && (of.size() == 3 || (of.size() == 4 && is_text(3))) &&
+                     is_text(1) && is_text(2);
+  if (!whole) return unexpected<leader>(reply);
+  const auto ttl = read_ttl(of[0]);
+  const auto term = read_token(of[1]);
+  for (const auto* failed : {&ttl.failed, &term.failed})
+    if (*failed) return {*failed, {}};
+  if (!ttl.value) return unexpected<leader>(reply);
+  const auto text = of.size() == 4 ? std::optional(of[3].text) : std::nullopt;
+  return value(leader(leader_answer{*ttl.value, *term.value, of[2].text, text}));
+}
+
 answer<bool> read_latch_set(const reply& reply) {
   const auto& of = reply.elements;
   const bool whole =

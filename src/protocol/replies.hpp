@@ -80,6 +80,13 @@ struct shared_state {
   milliseconds ttl{};    // milliseconds::max(): none
   unsigned readers = 0;  // read holds
 };
+/// The leader of an election.
+struct leader_answer {
+  milliseconds ttl{};      // milliseconds::max(): none
+  std::uint64_t term = 0;  // of another lock's holder: the newest fencing token; 0: none
+  std::string field;
+  std::optional<std::string> value{};  // empty: the holder is no candidate
+};
 struct holder_answer {
   std::string field;
   unsigned count;
@@ -111,7 +118,8 @@ answer<release_answer> read_reader_release(const redis::reply&);
 answer<release_answer> read_writer_release(const redis::reply&);
 answer<bool> read_downgrade(const redis::reply&);
 answer<shared_state> read_shared_state(const redis::reply&);
-answer<bool> read_latch_set(const redis::reply&);  // true: it is set now
+answer<std::optional<leader_answer>> read_leader(const redis::reply&);  // empty: nobody leads
+answer<bool> read_latch_set(const redis::reply&);                       // true: it is set now
 answer<release_answer> read_count_down(const redis::reply&);
 answer<std::uint32_t> read_latch_count(const redis::reply&);           // of GET: nil is 0
 answer<std::optional<std::uint64_t>> read_token(const redis::reply&);  // of GET: nil is empty

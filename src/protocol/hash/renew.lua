@@ -1,5 +1,6 @@
 -- renew(lock...; ttl..., owner...[, if_none...]) -> for each lock 1: confirmed | 0: not this owner's any more
 --   | -1: the owner's, but not a lock of one owner: the hash has other fields
+-- A leader's lock has two more fields, see campaign.
 -- Mine: the TTL is raised to ttl if it is shorter, and set to if_none (default: ttl) if there is none.
 -- Else nothing: renewal never creates a key and never shortens a TTL. Numbers are passed on as text: a conversion costs
 -- Redis nearly as much as a command.
@@ -23,7 +24,8 @@ for i = 1, n do
   if refused(mine) then
     return mine
   end
-  if mine == 1 and redis.call('hlen', KEYS[i]) > 1 then
+  local fields = mine == 1 and redis.call('hlen', KEYS[i])
+  if fields and fields > 1 and not (fields == 3 and redis.call('hexists', KEYS[i], 'term') == 1) then
     confirmed[i] = -1
   elseif mine == 1 then
     local left = redis.call('pttl', KEYS[i])
