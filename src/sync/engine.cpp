@@ -42,7 +42,7 @@ engine::engine(environment env, std::weak_ptr<lease_home> home, owner_fields fie
              std::move(home),
              new client_state(env_.time, env_.blocks, fields.client())},
       registry_(parts_, std::move(fields), [this] { drain_until(now()); }), questions_(parts_), latches_(parts_),
-      workers_(env_), grace_(env.alarms) {
+      elections_(parts_), workers_(env_), grace_(env.alarms) {
   if (notice && !env_.settings.observer && !env_.settings.quiet) {
     notices_ = std::make_unique<wait_notices>(env_, std::move(notice), [this](const lock_keys& keys, time_point since) {
       return registry_.held_since(keys, since);
@@ -320,6 +320,7 @@ void engine::close(nanoseconds grace, function<void()> done) {
     grace_.stop();
     registry_.close();
     latches_.close();
+    elections_.close();
     workers_.close();
     end_probes();
   }
@@ -345,6 +346,7 @@ void engine::drain(nanoseconds grace, function<void()> done) {
   when_closed_.push_back(std::move(done));
   if (!registry_.draining()) registry_.drain();
   latches_.drain();
+  elections_.drain();
   workers_.drain();
   drain_until(registry_.drained() ? now() : saturating_add(now(), grace));
 }

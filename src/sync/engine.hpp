@@ -11,6 +11,7 @@
 
 #include "sync/command/push_demand.hpp"
 #include "sync/command/single_server_sender.hpp"
+#include "sync/elections.hpp"
 #include "sync/hold/claim_holders.hpp"
 #include "sync/hold/lease_record.hpp"
 #include "sync/inquiry/permission_survey.hpp"
@@ -81,6 +82,7 @@ class engine final {
   key_group group_of(const lock_keys& keys) const noexcept { return env_.servers.group_of(keys.lock); }
   const questions& ask() const noexcept { return questions_; }
   detail::latches& latches() noexcept { return latches_; }
+  detail::elections& elections() noexcept { return elections_; }
   /// A field that was never used.
   owner_field new_field() { return registry_.new_field(); }
   /// See voting::initialise. Fails with invalid_config if there is one server.
@@ -108,7 +110,9 @@ class engine final {
   /// The part of the client that any thread may read.
   const client_state_ptr& state() const noexcept { return parts_.client; }
   /// No waiter, no hold, no release under way.
-  bool idle() const noexcept { return registry_.idle() && latches_.idle() && watchdog_.idle() && releases_.idle(); }
+  bool idle() const noexcept {
+    return registry_.idle() && latches_.idle() && elections_.idle() && watchdog_.idle() && releases_.idle();
+  }
 
  private:
   struct run_watch {
@@ -143,6 +147,7 @@ class engine final {
   registry registry_;
   const questions questions_;
   detail::latches latches_;
+  detail::elections elections_;
   worker_table workers_;
   std::list<permission_survey> probes_;
   std::list<run_watch> run_watches_;

@@ -12,8 +12,6 @@
 namespace holdfast::detail {
 namespace {
 
-constexpr auto* drained = "the client drains, and nobody begins to wait";
-
 /// A caller that waits, for observers. It is counted until its wait ends, or its client.
 class counted_waiter {
  public:
@@ -75,7 +73,7 @@ void latches::count(const shared_keys& keys, answer_handler<std::uint32_t> done)
 
 cancellable_ptr latches::wait(const shared_keys& keys, time_point deadline, answer_handler<bool> done) {
   if (parts_.closed() || draining_) {
-    done({failure{errc::shutting_down, draining_ ? drained : ""}, {}});
+    done({failure{errc::shutting_down, draining_ ? nobody_waits : ""}, {}});
     return nullptr;
   }
   auto counted = [waiter = std::make_unique<counted_waiter>(parts_.env, keys),
@@ -89,7 +87,7 @@ cancellable_ptr latches::wait(const shared_keys& keys, time_point deadline, answ
 
 void latches::drain() {
   draining_ = true;
-  waiting_.fail_all(errc::shutting_down, drained);
+  waiting_.fail_all(errc::shutting_down, nobody_waits);
 }
 
 void latches::close() { waiting_.fail_all(errc::shutting_down, ""); }

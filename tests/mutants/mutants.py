@@ -1402,7 +1402,7 @@ MUTANTS = [
            "if (!mends_itself(why)) return",
            "if (mends_itself(why)) return"),
     Mutant("a drain leaves who waits for a latch", "src/sync/latches.cpp",
-           "  waiting_.fail_all(errc::shutting_down, drained);\n",
+           "  waiting_.fail_all(errc::shutting_down, nobody_waits);\n",
            ""),
     Mutant("a close leaves who waits for a latch", "src/sync/latches.cpp",
            "void latches::close() { waiting_.fail_all(errc::shutting_down, \"\"); }",

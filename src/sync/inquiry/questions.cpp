@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/if_memory.hpp"
+#include "protocol/election/election_lock.hpp"
 #include "protocol/note/note.hpp"
 #include "protocol/shared/shared_lock.hpp"
 #include "sync/command/send_once.hpp"
@@ -112,6 +113,10 @@ void questions::read_holds(const shared_keys& keys, answer_handler<unsigned> don
     return {std::move(state.failed), state.value.readers};
   };
   ask(keys, shared_lock::state, read, std::move(done));
+}
+
+void questions::leader(const shared_keys& keys, answer_handler<std::optional<leader_answer>> done) const {
+  ask(keys, election_steps::observe, election_steps::read_leader, std::move(done));
 }
 
 void questions::last_token(const shared_keys& keys, answer_handler<std::optional<std::uint64_t>> done) const {

@@ -27,6 +27,8 @@ class questions {
   void read_holds(const shared_keys& keys, answer_handler<unsigned> done) const;
   /// Of a semaphore.
   void semaphore(const shared_keys& keys, answer_handler<semaphore_state> done) const;
+  /// Of an election: its leader.
+  void leader(const shared_keys& keys, answer_handler<std::optional<leader_answer>> done) const;
   void last_token(const shared_keys& keys, answer_handler<std::optional<std::uint64_t>> done) const;
 
  private:

@@ -15,6 +15,9 @@ namespace holdfast::detail {
 
 class lookouts;
 
+/// The text of a failure, for persons.
+inline constexpr const char* nobody_waits = "the client drains, and nobody begins to wait";
+
 /// The question of a lookout. It changes nothing, and looks at one key.
 struct lookout_question {
   shared_keys keys;
