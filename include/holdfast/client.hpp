@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <holdfast/config.hpp>
+#include <holdfast/election.hpp>
 #include <holdfast/expirable_semaphore.hpp>
 #include <holdfast/export.hpp>
 #include <holdfast/fenced_mutex.hpp>
@@ -106,6 +107,10 @@ class HOLDFAST_EXPORT client {
   /// At most `permits` at once, over all processes: 1 to 2^31-1, else invalid_argument at first use. The first acquire
   /// of the name sets the number. Only set_permits() changes it later.
   holdfast::expirable_semaphore expirable_semaphore(std::string_view name, unsigned permits) const;
+
+  /// One leader at a time, over all processes, with a term and a value.
+  holdfast::election election(std::string_view name) const;
+  holdfast::election election(std::string_view name, holdfast::owner) const;
 
   /// Opens when it was counted down to 0, for all processes.
   holdfast::latch latch(std::string_view name) const;

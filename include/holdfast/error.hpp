@@ -32,7 +32,7 @@ enum class errc {
                        ///< command was sent.
   unreachable,         ///< No answer from Redis in time. Retry. A hold that was held still is, until its validity ends.
   unconfirmed,         ///< Redis did not answer unlock(): released, or ends with its TTL; not held. Or count_down(),
-                       ///< which goes on. Of force_unlock() and try_set(): unknown whether a first copy ran.
+                       ///< which goes on. Of force_unlock(), try_set(), proclaim(): unknown whether a copy ran.
   auth_failed,         ///< Wrong user or password, or none given where one is needed.
   no_permission,       ///< The ACL lacks a permission. The text is the server's and names the command, key or channel,
                        ///< except for some commands inside a script.
@@ -52,8 +52,8 @@ enum class errc {
                      ///< renew(): still held, until the validity ends. Retry.
   shutting_down,     ///< The client was shut down, drains or is gone. This call (lock(), try_lock(), a query) took
                      ///< nothing. A call about a lease throws closed. Retry in another process.
-  invalid_argument,  ///< A number of permits, a count, or an option of keep_running(), outside its range. Nothing
-                     ///< was sent.
+  invalid_argument,  ///< A number of permits, a count, the size of a value, or an option of keep_running(), outside its
+                     ///< range. Nothing was sent.
 };
 
 /// Groups of codes, by what to do about them: `if (e.code() == condition::retry_later)`. Compares with

@@ -4,6 +4,7 @@
 #include <holdfast/any_of.hpp>
 #include <holdfast/client.hpp>
 #include <holdfast/config.hpp>
+#include <holdfast/election.hpp>
 #include <holdfast/error.hpp>
 #include <holdfast/expirable_semaphore.hpp>
 #include <holdfast/fenced_mutex.hpp>

@@ -112,8 +112,8 @@ concept worker_body = lock_body<F> && std::is_void_v<detail::body_value_t<F>>;
 /// Throws invalid_argument for options outside their ranges, and for a monitor in use, before it locks anything. If
 /// the client is gone already it throws shutting_down.
 /// Source: userver's DistLockedWorker and DistLockedTask.
-/// `lock`: mutex, fenced_mutex, simple_mutex, red_lock, a side of a shared_mutex, or expirable_semaphore::as_mutex(),
-/// which gives workers on k of N processes. `terms`: those of each lease.
+/// `lock`: mutex, fenced_mutex, simple_mutex, red_lock, or a side of a shared_mutex. election::candidate() gives a
+/// leader with a term. expirable_semaphore::as_mutex() gives workers on k of N processes. `terms`: those of each lease.
 template <class F>
   requires worker_body<std::decay_t<F>>
 asio::awaitable<void> keep_running(mutex lock, F&& body, keep_options options = {}, lock_options terms = {}) {

@@ -7,6 +7,7 @@
 
 #include "base/escape.hpp"
 #include "config/settings.hpp"
+#include "protocol/election/election_lock.hpp"
 #include "protocol/keys.hpp"
 #include "protocol/note/note.hpp"
 #include "sync/engine.hpp"
@@ -81,10 +82,16 @@ void check_number(const char* text, std::uint64_t given, std::uint64_t most) {
               std::string(text) + " of " + std::to_string(given) + " is not in 1 to " + std::to_string(most));
 }
 
+void check_value(std::string_view value) {
+  if (value.size() <= longest_value) return;
+  throw error(errc::invalid_argument, "the value has " + std::to_string(value.size()) + " bytes, more than 65536");
+}
+
 void check_lock(const engine& engine, const lock_keys& keys) {
   check_name(keys);
   if (keys.of.semaphore.make)
     check_number("a number of permits", static_cast<const permit_keys&>(keys).total, most_permits);
+  if (&keys.of == &election_lock) check_value(static_cast<const election_keys&>(keys).value);
   if (keys.of.voted == engine.several_primaries()) return;
   throw error(errc::invalid_config, keys.of.voted ? "a red_lock needs a client with several primaries"
                                                   : "a client with several primaries has no other lock than red_lock");

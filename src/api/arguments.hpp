@@ -27,8 +27,10 @@ void check_number(const char* text, std::uint64_t given, std::uint64_t most);
 inline constexpr std::uint32_t most_permits = 2'147'483'647;
 /// The largest count of a latch.
 inline constexpr std::uint32_t most_counted = 2'147'483'647;
-/// Throws error: invalid_name, invalid_argument for a semaphore without permits, or invalid_config if these servers do
-/// not have this kind of lock.
+/// Throws error: invalid_argument. Of an election.
+void check_value(std::string_view value);
+/// Throws error: invalid_name, invalid_argument for a semaphore without permits or a value that is too long, or
+/// invalid_config if these servers do not have this kind of lock.
 void check_lock(const engine&, const lock_keys& keys);
 /// Throws error: invalid_name.
 void check_note(std::string_view note);

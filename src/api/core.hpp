@@ -15,6 +15,7 @@
 
 #include <holdfast/any_of.hpp>
 #include <holdfast/client.hpp>
+#include <holdfast/election.hpp>
 #include <holdfast/expirable_semaphore.hpp>
 #include <holdfast/latch.hpp>
 #include <holdfast/lease.hpp>
@@ -25,6 +26,7 @@
 
 #include "base/context_end.hpp"
 #include "base/direct_executor.hpp"
+#include "protocol/election/election_lock.hpp"
 #include "protocol/latch/countdown_latch.hpp"
 #include "protocol/shared/shared_lock.hpp"
 #include "sync/engine.hpp"
@@ -191,6 +193,19 @@ struct access {
   }
   static latch make_latch(const std::shared_ptr<core>& core, std::string_view name) {
     return {core, latch_keys(name, core ? core->naming() : detail::naming())};
+  }
+  static election make_election(const std::shared_ptr<core>& core, std::string_view name,
+                                std::optional<holdfast::owner> owner) {
+    return election(
+        mutex(core, std::make_shared<const election_keys>(name, core ? core->naming() : detail::naming()), owner));
+  }
+  /// Null: the election was moved from.
+  static std::shared_ptr<const election_keys> keys_with(const mutex& election, std::string value) {
+    const auto& keys = election.keys_;
+    return keys ? std::make_shared<const election_keys>(*keys, std::move(value)) : nullptr;
+  }
+  static mutex make_candidate(const mutex& election, std::string value) {
+    return {election.core_, keys_with(election, std::move(value)), election.owner_};
   }
   /// `Mutex`: mutex or a class of it.
   template <class Mutex>

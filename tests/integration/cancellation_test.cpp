@@ -4,6 +4,8 @@
 // here.
 #include "integration/cancel_everywhere.hpp"
 
+#include <optional>
+
 #include "support/redisson_peer.hpp"
 
 using namespace holdfast;
@@ -59,6 +61,32 @@ TEST_CASE("a caller that arrives at a latch cancelled anywhere leaves a mark alo
   };
   auto settle = [&](client&) { w.eye("DEL", "l"); };
   cancel_everywhere("arrive_and_wait", w, make, settle);
+}
+
+TEST_CASE("a proclamation cancelled anywhere leaves the lead, and nothing else") {
+  world w;
+  std::optional<lease> lead;
+  auto make = [&](client& redis) -> step {
+    lead.emplace(w.run(redis.election("e").campaign("one")));
+    return [&]() -> asio::awaitable<void> { co_await redis.election("e").proclaim(*lead, "two"); };
+  };
+  auto settle = [&](client&) {
+    CHECK(lead->held());
+    w.run(lead->unlock());
+  };
+  cancel_everywhere("proclaim", w, make, settle);
+}
+
+TEST_CASE("an observer of a leader whose TTL ends cancelled anywhere leaves nothing") {
+  world w;
+  const leader_info known{.term = 7, .value = "v", .id = "57a9e700-0000-8000-8000-000000000000:1"};
+  auto make = [&](client& redis) -> step {
+    w.eye("HSET", "e", known.id, 1, "leader", known.value, "term", 7);
+    w.eye("PEXPIRE", "e", 15);
+    return [&]() -> asio::awaitable<void> { (void)co_await redis.election("e").next(known); };
+  };
+  auto settle = [&](client&) { w.eye("DEL", "e"); };
+  cancel_everywhere("next", w, make, settle);
 }
 
 TEST_CASE("a bounded wait for a latch cancelled anywhere leaves nothing") {

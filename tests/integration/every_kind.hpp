@@ -112,7 +112,8 @@ struct lock_kind {
   /// One permit of a semaphore of one.
   bool is_permit() const noexcept { return nested == nesting::anew; }
   bool is_side() const noexcept { return std::string_view(stored_as) == "readers and a writer"; }
-  bool is_hash() const noexcept { return is_side() || std::string_view(stored_as) == "hash"; }
+  bool leads() const noexcept { return std::string_view(stored_as) == "leader"; }
+  bool is_hash() const noexcept { return is_side() || leads() || std::string_view(stored_as) == "hash"; }
 
   // What another client does by hand with the lock "m".
   void (*taken_by_stranger)(eyes&, std::chrono::milliseconds ttl);
@@ -239,6 +240,20 @@ inline std::string owner_of_side(raw_client& redis) {
   return {};
 }
 
+inline void take_lead(eyes& redis, std::chrono::milliseconds ttl) {
+  take_hash(redis, ttl);
+  redis("HSET", "m", "leader", "value", "term", 1);
+}
+inline void free_lead(eyes& redis) {
+  if (redis("HDEL", "m", stranger) == 1) redis("DEL", "m");
+  redis("PUBLISH", "redisson_lock__channel:{m}", "0");
+}
+inline std::string leader_in(raw_client& redis) {
+  for (auto field : redis("HKEYS", "m").strings())
+    if (field.find(':') != field.npos) return field;
+  return {};
+}
+
 }  // namespace by_hand
 
 inline const std::vector<lock_kind>& every_kind() {
@@ -269,6 +284,9 @@ inline const std::vector<lock_kind>& every_kind() {
   static constexpr auto to_read = [](const client& c, std::string_view n, maybe who) -> mutex {
     return (who ? c.shared_mutex(n, *who) : c.shared_mutex(n)).reader();
   };
+  static constexpr auto candidate = [](const client& c, std::string_view n, maybe who) -> mutex {
+    return (who ? c.election(n, *who) : c.election(n)).candidate("value");
+  };
   static constexpr auto *sides = "redisson_rwlock:{m}", *as_sides = "readers and a writer";
   using enum lock_kind::nesting;
   static const std::vector<lock_kind> all{
@@ -289,6 +307,10 @@ inline const std::vector<lock_kind>& every_kind() {
       {"permit_lock without turns", 1, false, permit, "redisson_sc:{m}", anew, "permits", by_hand::take_permit,
        by_hand::free_permit, by_hand::permit_in, by_hand::spoil_permits, by_hand::permit_of, by_hand::ttl_of_permit,
        by_hand::permits, "1"},
+      {"election_lock", 1, true, candidate, redisson, refuses, "leader", by_hand::take_lead, by_hand::free_lead,
+       by_hand::leader_in, by_hand::spoil_hash},
+      {"election_lock without turns", 1, false, candidate, redisson, refuses, "leader", by_hand::take_lead,
+       by_hand::free_lead, by_hand::leader_in, by_hand::spoil_hash},
       {"shared_writer", 1, true, to_write, sides, enters, as_sides, by_hand::take_to_write, by_hand::free_to_write,
        by_hand::owner_of_side, by_hand::spoil_hash, stored_as_is, ttl_of_key, "m", "01"},
       {"shared_writer without turns", 1, false, to_write, sides, enters, as_sides, by_hand::take_to_write,
@@ -315,10 +337,10 @@ void in_worlds(const std::vector<lock_kind>& kinds, Test test) {
     test(k, w);
   }
 }
-/// The kinds that every function of the library takes. any_of takes neither permits nor sides of a shared mutex.
+/// The kinds that every function of the library takes. any_of takes no permits, sides of a shared mutex or candidates.
 inline std::vector<lock_kind> kinds_of_locks() {
   auto all = every_kind();
-  std::erase_if(all, [](const lock_kind& k) { return k.is_permit() || k.is_side(); });
+  std::erase_if(all, [](const lock_kind& k) { return k.is_permit() || k.is_side() || k.leads(); });
   return all;
 }
 /// Locks, permits, and both sides of a shared mutex.

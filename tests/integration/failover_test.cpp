@@ -170,3 +170,24 @@ TEST_CASE("a count that had not reached the promoted replica is counted there, a
   w.run(redis.shutdown(5s));
   CHECK(w.to_second("GET", "l") == "2");
 }
+
+TEST_CASE("the terms of an observer do not fall when a replica takes over that has missed an election") {
+  two_servers w;
+  auto redis = w.make_behind();
+  const auto chief = redis.election("e");
+  auto first = w.run(chief.campaign("one", {.ttl = 1s, .renew = false}));
+  w.replicate();
+  w.promote();
+  w.run(first.unlock());
+  auto second = w.run(chief.campaign("two", {.ttl = 1s, .renew = false}));  // known to the server that dies
+  auto known = w.run(chief.leader());
+  REQUIRE(known);
+  CHECK(w.to_second("HGET", "e", "leader") == "one");
+  w.server.kill();
+  w.lead_to(w.second);
+  const auto later = w.run(chief.next(known));
+  CHECK_FALSE(later);  // the first one's lead has ended there, and was passed over
+  const auto third = w.run(chief.campaign("three"));
+  CHECK(third.token().value() > known->term);
+  CHECK(w.run(chief.next(known))->term == third.token());
+}

@@ -95,3 +95,31 @@ TEST_CASE(
   w.run(start.count_down());
   w.until([&] { return waits.succeeded(); });
 }
+
+TEST_CASE("the child of an observer's client observes nothing, and the parent observes on") {
+  world w;
+  auto redis = w.make();
+  const auto chief = redis.election("e");
+  started<std::optional<leader_info>> observes(w, chief.next({}));
+  w.until([&] { return w.eye("PUBSUB", "NUMSUB", "holdfast_election:{e}").array()[1] == 1; });
+  raw_client monitor(w.server);
+  monitor.monitor();
+
+  w.io.notify_fork(asio::execution_context::fork_prepare);
+  const bool as_promised = in_child([&] {
+    w.io.notify_fork(asio::execution_context::fork_child);
+    w.pass(50ms);
+    bool good = observes.answer && observes.answer->error() == errc::shutting_down;
+    good &= w.code_of(chief.leader()) == errc::shutting_down;
+    good &= w.code_of(chief.campaign("child")) == errc::shutting_down;
+    w.run(redis.shutdown(50ms));
+    return good;
+  });
+  w.io.notify_fork(asio::execution_context::fork_parent);
+  CHECK(as_promised);
+  CHECK_FALSE(monitor.next_monitor_line(0ms));  // nobody else could have sent anything
+  CHECK_FALSE(observes.answer);
+  const auto lead = w.run(chief.campaign("parent"));
+  w.until([&] { return observes.succeeded(); });
+  CHECK(observes.answer->value()->value == "parent");
+}
