@@ -2,6 +2,7 @@
 #pragma once
 // The locks for plain threads: no coroutine, no io_context.
 #include <holdfast/blocking/client.hpp>
+#include <holdfast/blocking/election.hpp>
 #include <holdfast/blocking/expirable_semaphore.hpp>
 #include <holdfast/blocking/keep_running.hpp>
 #include <holdfast/blocking/latch.hpp>

@@ -3,6 +3,7 @@
 #include <memory>
 #include <utility>
 
+#include <holdfast/blocking/election.hpp>
 #include <holdfast/blocking/expirable_semaphore.hpp>
 #include <holdfast/blocking/latch.hpp>
 #include <holdfast/blocking/lockable.hpp>
@@ -29,6 +30,9 @@ struct access {
   }
   static shared_mutex make_shared_mutex(mutex writer, mutex reader, holdfast::shared_mutex of) {
     return {std::move(writer), std::move(reader), std::move(of)};
+  }
+  static election make_election(mutex candidate, holdfast::election of) {
+    return {std::move(candidate), std::move(of)};
   }
   static latch make_latch(std::shared_ptr<io_thread> io, holdfast::latch of) { return {std::move(io), std::move(of)}; }
   /// `Lock`: mutex or a class of it.

@@ -78,6 +78,12 @@ blocking::shared_mutex client::shared_mutex(std::string_view name, lock_options 
   return detail::access::make_shared_mutex(std::move(writer), std::move(reader), std::move(of));
 }
 
+blocking::election client::election(std::string_view name, std::string value, lock_options terms) const {
+  auto of = async().election(name);
+  auto candidate = lock_of<blocking::mutex>(io(), of.candidate(std::move(value)), terms);
+  return detail::access::make_election(std::move(candidate), std::move(of));
+}
+
 blocking::latch client::latch(std::string_view name) const {
   return detail::access::make_latch(io(), async().latch(name));
 }

@@ -153,11 +153,9 @@ void lock_core::check(const owner& thread) {
 }
 
 void lock_core::renew(const owner& thread, milliseconds ttl) {
-  check_here();
-  auto renewed = holds_.with_own(thread, [ttl](thread_hold& own) {
-    return std::visit([ttl](auto& granted) { return granted.renew(ttl); }, own.granted);
+  run_on_newest(thread, [ttl](any_lease& newest) {
+    return std::visit([ttl](auto& granted) { return granted.renew(ttl); }, newest);
   });
-  home().run(thread, std::move(renewed), errc::closed);
 }
 
 void lock_core::feed(const owner& thread) noexcept {

@@ -56,6 +56,13 @@ class lock_core final : public thread_end_listener, public std::enable_shared_fr
   /// Empty: the stop was requested before.
   std::optional<serial> lock_until_stopped(const owner& thread, const std::stop_token& stop);
   void renew(const owner& thread, milliseconds ttl);
+  /// Runs an operation on the newest hold of this thread: `begin(any_lease&)` makes it.
+  template <class Begin>
+  void run_on_newest(const owner& thread, Begin begin) {
+    check_here();
+    auto operation = holds_.with_own(thread, [&begin](thread_hold& own) { return begin(own.granted); });
+    home().run(thread, std::move(operation), errc::closed);
+  }
   void check(const owner& thread);
   void unlock(const owner& thread) noexcept;
   void give_back(thread_hold held) noexcept;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <holdfast/blocking/election.hpp>
 #include <holdfast/blocking/expirable_semaphore.hpp>
 #include <holdfast/blocking/latch.hpp>
 #include <holdfast/blocking/mutex.hpp>
@@ -66,6 +67,8 @@ class HOLDFAST_EXPORT client {
   blocking::expirable_semaphore expirable_semaphore(std::string_view name, unsigned permits, lock_options = {}) const;
   /// Many readers or one writer, as holdfast::client::shared_mutex(). Both sides have these terms.
   blocking::shared_mutex shared_mutex(std::string_view name, lock_options = {}) const;
+  /// A candidate with this value, as holdfast::client::election(). Its holds have these terms.
+  blocking::election election(std::string_view name, std::string value, lock_options = {}) const;
   /// Opens when it was counted down to 0, as holdfast::client::latch().
   blocking::latch latch(std::string_view name) const;
   blocking::red_lock red_lock(std::string_view name, lock_options = {}, reentrancy = reentrancy::reentrant) const;
