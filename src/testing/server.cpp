@@ -132,9 +132,13 @@ std::optional<lock_holder> holder_in(const sim::keyspace& keys, std::string_view
   }
   if (!entry->hash()) return std::nullopt;
   const auto& fields = entry->hash()->fields();
+  const bool leads = fields.size() == 3 && entry->hash()->find("leader") && entry->hash()->find("term");
+  const auto held = std::find_if(fields.begin(), fields.end(), [&](const auto& field) {
+    return !leads || (field.first != "leader" && field.first != "term");
+  });
   long long count = 0;
-  if (fields.size() != 1 || !sim::to_integer(fields.front().second, count)) return std::nullopt;
-  found.id = fields.front().first;
+  if ((fields.size() != 1 && !leads) || !sim::to_integer(held->second, count)) return std::nullopt;
+  found.id = held->first;
   found.count = static_cast<unsigned>(count);
   return found;
 }

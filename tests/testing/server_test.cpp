@@ -239,6 +239,34 @@ TEST_CASE("a count-down in an outage of the kit goes on, and is counted once") {
   server.check();
 }
 
+TEST_CASE("a leader in the kit is a lock with its holder, and is observed until its TTL is over") {
+  asio::io_context io;
+  testing::server server(io);
+  auto one = server.make_client({.ttl = 10s}), other = server.make_client();
+  const auto chief = other.election("chief");
+  auto lead = server.run(one.election("chief").campaign("10.0.0.1:80"));
+  const auto known = server.run(chief.leader());
+  REQUIRE(known);
+  CHECK(known->value == "10.0.0.1:80");
+  REQUIRE(server.locks().size() == 1);
+  CHECK(server.locks().front().holder.id == lead.id());
+  bool over = false;
+  asio::co_spawn(
+      io,
+      [&]() -> asio::awaitable<void> {
+        const auto now = co_await chief.next(known);
+        over = !now;
+      },
+      asio::detached);
+  server.link_of(one).cut();
+  server.advance(9s);
+  CHECK_FALSE(over);
+  server.advance(2s);
+  CHECK(over);
+  CHECK_FALSE(lead.held());
+  server.check();
+}
+
 TEST_CASE("a permit that has ended is not shown, although nobody has taken it back") {
   asio::io_context io;
   testing::server server(io);
