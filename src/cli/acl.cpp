@@ -65,6 +65,7 @@ asio::awaitable<int> acl(acl_options options) {
   demand.permits = options.permits;
   demand.shared = options.shared;
   demand.latch = options.latch;
+  demand.election = options.election;
   demand.notes |= options.notes;
   demand.braces = options.braces;
   demand.operates = options.operates;

@@ -93,7 +93,7 @@ asio::awaitable<int> doctor(doctor_options options);
 struct acl_options {
   access_options access;
   std::string user = "locker", prefix, version;
-  bool fenced = false, simple = false, permits = false, shared = false, latch = false;
+  bool fenced = false, simple = false, permits = false, shared = false, latch = false, election = false;
   bool notes = false, braces = false, operates = false;
 };
 asio::awaitable<int> acl(acl_options options);

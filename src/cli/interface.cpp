@@ -278,6 +278,7 @@ void interface::add_care() {
   command->add_flag("--permits", acl_.permits, "expirable semaphores as well");
   command->add_flag("--shared", acl_.shared, "shared mutexes as well");
   command->add_flag("--latch", acl_.latch, "latches as well");
+  command->add_flag("--election", acl_.election, "elections as well");
   command->add_flag("--notes", acl_.notes, "notes as well: --note, and config::notes of a program");
   command->add_flag("--braces", acl_.braces, "names with a { as well");
   command->add_flag("--operator", acl_.operates, "what list, inspect, watch and doctor need as well");

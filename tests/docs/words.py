@@ -33,6 +33,7 @@ BUDGETS = {  # words
     "docs/guide/incident.md": 800,
     "docs/guide/lease.md": 1200,
     "docs/guide/metrics.md": 930,
+    "docs/guide/one_leader.md": 500,
     "docs/guide/opentelemetry.md": 400,
     "docs/guide/operating.md": 1000,
     "docs/guide/other_frameworks.md": 500,
@@ -53,6 +54,7 @@ BUDGETS = {  # words
     "docs/internals/blocking.md": 250,
     "docs/internals/connections.md": 370,
     "docs/internals/design.md": 1290,
+    "docs/internals/election.md": 220,
     "docs/internals/errors.md": 370,
     "docs/internals/history_test.md": 900,
     "docs/internals/latch.md": 420,
@@ -72,8 +74,8 @@ BUDGETS = {  # words
 }
 OTHER_PAGES = 1500  # a page that needs more is two pages
 # 18,000, and the pages that need one of their own: 700 for readers and writers, 400 for start together, 700 for
-# workers.
-GROUPS = {"the guide": (19_830, r"docs/(guide/.*|quickstart)\.md"), "the internals": (13_340, r"docs/internals/.*\.md")}
+# workers, 500 for one leader.
+GROUPS = {"the guide": (20_330, r"docs/(guide/.*|quickstart)\.md"), "the internals": (13_560, r"docs/internals/.*\.md")}
 LONGEST = 40  # words of a sentence
 MEDIAN = 16
 BOOKISH = ("as ever", "at the latest", "besides", "but for", "by far the most", "for ever", "in vain", "lest", "of which",

@@ -28,7 +28,7 @@ std::string read_file(const std::string& path) {
 /// The shell block under `<!-- run: name -->`.
 std::string block_of_the_pages(const std::string& name) {
   const auto page = read_file(INCIDENT_MD) + read_file(OPERATING_MD) + read_file(POOL_MD) + read_file(READERS_MD) +
-                    read_file(START_MD);
+                    read_file(START_MD) + read_file(LEADER_MD);
   const std::string marker = "<!-- run: " + name + " -->\n\n```sh\n";
   const auto at = page.find(marker);
   REQUIRE(at != page.npos);
@@ -316,6 +316,18 @@ TEST_CASE("the ACL lines of the operating page are enough, and a shell takes the
   w.run(ready.count_down());
   w.until([&] { return waits.succeeded(); });
   w.eye("ACL", "SETUSER", "locker", "-get", "-set");
+
+  const auto chief = redis.election("e");
+  CHECK(w.code_of(chief.campaign("one")) == errc::no_permission);
+  CHECK(sh.paste("acl of an election") == "OK\n");
+  started<std::optional<leader_info>> observes(w, chief.next({}));
+  w.until([&] { return w.eye("PUBSUB", "NUMSUB", "holdfast_election:{app:e}").strings().at(1) == "1"; });
+  auto lead = w.run(chief.campaign("one"));
+  w.until([&] { return observes.succeeded(); });
+  w.run(chief.proclaim(lead, "two"));
+  CHECK(w.run(chief.leader())->value == "two");
+  CHECK(w.run(chief.force_unlock()));
+  w.eye("ACL", "SETUSER", "locker", "-get", "-set", "-time");
 
   CHECK(w.code_of(redis.fenced_mutex("f").lock()) == errc::no_permission);
   CHECK(sh.paste("acl of a fenced_mutex") == "OK\n");

@@ -46,6 +46,7 @@ struct example_names {
   std::string permits = braced + ":timeout", door = "holdfast_turn:" + braced, permit_channel = "redisson_sc:" + braced;
   std::string mark = "holdfast_done:" + braced + ":uuid:1",
               latch_channel = "redisson_countdownlatch__channel__{" + key + '}';
+  std::string election_channel = "holdfast_election:" + braced;
   std::string note = std::string(detail::note_stem) + ':' + braced;
   std::string marker = std::string(detail::vote_marker);
 };
@@ -156,6 +157,11 @@ std::vector<permission> permissions_of(const permission_demand& demand) {
               {"get", {"get", names.mark}},
               {"set", {"set", names.mark, "1"}},
               {"publish", {"publish", names.latch_channel, "0"}}});
+  if (demand.election)
+    add(all, {{"get", {"get", names.token}},
+              {"set", {"set", names.token, "1"}},
+              {"time", {"time"}},
+              {"publish", {"publish", names.election_channel, "0"}}});
   if (demand.notes)
     add(all,
         {{"getrange", {"getrange", names.note, "0", "511"}}, {"set", {"set", names.note, "1"}}, {"time", {"time"}}});
@@ -196,7 +202,7 @@ std::vector<permission> permissions_of(const permission_demand& demand) {
 
 words least_rules(const permission_demand& demand) {
   words rules{"resetkeys", '~' + pattern_of(demand.prefix) + '*'};
-  if (!demand.prefix.empty() && (demand.fenced || demand.operates))
+  if (!demand.prefix.empty() && (demand.fenced || demand.election || demand.operates))
     add_rules(rules, '~', beside("redisson_lock_token", demand.prefix, demand.braces));
   // Of a key with a brace the names of its permits and of its readers begin as the key does.
   const bool has_keys_below = demand.permits || demand.shared || demand.operates;
@@ -223,6 +229,7 @@ words least_rules(const permission_demand& demand) {
     if (demand.shared || demand.operates) grant(channels::shared_mutex);
     if (demand.shared || demand.operates) grant(channels::wake);
     if (demand.shared) grant("holdfast_waiters");
+    if (demand.election) grant("holdfast_election");
     // The channel of a latch has braces around any name.
     if (demand.latch) rules.push_back("&redisson_countdownlatch__channel__{" + pattern_of(demand.prefix) + '*');
   }
