@@ -123,6 +123,7 @@ bool actor::has_lease_of(const detail::lock_keys& name) const {
 }
 
 void actor::lock(const detail::shared_keys& name, bool reenter) {
+  if (w_.is_latch(name->name)) return use_latch(name);
   if (w_.is_semaphore(name->name)) return acquire(name);
   if (w_.is_shared(name->name)) return read_or_write(name, reenter);
   const bool holds = has_lease_of(*name);
@@ -418,6 +419,7 @@ void actor::set_permits(const detail::shared_keys& name) {
 }
 
 void actor::force_unlock(const detail::shared_keys& name) {
+  if (w_.is_latch(name->name)) return count_down(name);
   if (w_.is_semaphore(name->name) && w_.chance(50)) return set_permits(name);
   begin("force_unlock", name->name);
   const auto call = w_.judge.begin(client_, "force_unlock " + name->name);
@@ -429,7 +431,80 @@ void actor::force_unlock(const detail::shared_keys& name) {
   });
 }
 
+// One name has many rounds: the latch is set anew when it is open.
+void actor::use_latch(const detail::shared_keys& name) {
+  const auto dice = w_.below(10);
+  if (dice < 3) return count_down(name);
+  if (dice < 6) return set_latch(name);
+  wait_for_latch(name);
+}
+
+void actor::set_latch(const detail::shared_keys& name) {
+  begin("try_set", name->name);
+  const auto call = w_.judge.begin(client_, "try_set " + name->name);
+  const auto field = client_.locks().new_field();
+  const auto answered = [self = shared_from_this(), call, name,
+                         mark = latch_judge::mark_of(*name, field)](const detail::answer<bool>& answer) {
+    if (!answer.failed) self->w_.judge.latches().set(call, name->lock, mark, answer.value);
+    self->w_.judge.answered(call);
+    const auto outcome = outcome_of("try_set", answer.failed, answer.value ? "set" : "was set");
+    self->w_.met.hit(outcome);
+    self->note(outcome, text_of(answer.failed));
+  };
+  constexpr std::uint64_t most = 6;
+  client_.locks().latches().try_set(name, static_cast<std::uint32_t>(1 + w_.below(most)), field, answered);
+}
+
+void actor::count_down(const detail::shared_keys& name) {
+  begin("count_down", name->name);
+  const auto call = w_.judge.begin(client_, "count_down " + name->name);
+  const auto field = client_.locks().new_field();
+  const auto answered = [self = shared_from_this(), call,
+                         mark = latch_judge::mark_of(*name, field)](const std::optional<detail::failure>& failed) {
+    if (!failed) self->w_.judge.latches().counted_down(call, mark);
+    self->w_.judge.answered(call);
+    const auto outcome = outcome_of("count_down", failed, "counted");
+    self->w_.met.hit(outcome);
+    self->note(outcome, text_of(failed));
+  };
+  client_.locks().latches().count_down(name, w_.chance(70) ? 1 : 2, field, answered);
+}
+
+void actor::read_count(const detail::shared_keys& name) {
+  begin("count", name->name);
+  const auto call = w_.judge.begin(client_, "count " + name->name);
+  const auto answered = [self = shared_from_this(), call, name](const detail::answer<std::uint32_t>& answer) {
+    if (!answer.failed) self->w_.judge.latches().count_read(call, name->lock, answer.value);
+    self->w_.judge.answered(call);
+    self->w_.met.hit(outcome_of("count", answer.failed, "answered"));
+  };
+  client_.locks().latches().count(name, answered);
+}
+
+void actor::wait_for_latch(const detail::shared_keys& name) {
+  const bool limited = w_.chance(40);
+  const auto deadline = limited ? w_.plan.now() + w_.between(1ms, client_.settings().ttl * 2) : time_point::max();
+  const std::string verb = limited ? "wait_for" : "wait";
+  begin(verb, name->name);
+  const auto call = w_.judge.begin_wait_for_latch(client_, name->lock, verb + ' ' + name->name);
+  waiting_ = true;
+  const auto answered = std::make_shared<bool>(false);
+  auto place = client_.locks().latches().wait(
+      name, deadline, [self = shared_from_this(), call, name, answered](const detail::answer<bool>& answer) {
+        *answered = true;
+        if (!answer.failed && answer.value) self->w_.judge.latches().let_in(call, name->lock);
+        self->w_.judge.answered(call);
+        self->waiting_ = false;
+        self->place_.reset();
+        const auto outcome = outcome_of("wait", answer.failed, answer.value ? "open" : "closed");
+        self->w_.met.hit(outcome);
+        self->note(outcome, text_of(answer.failed));
+      });
+  if (!*answered) place_ = std::move(place);
+}
+
 void actor::ask(const detail::shared_keys& name) {
+  if (w_.is_latch(name->name)) return read_count(name);
   begin("ask", name->name);
   const auto call = w_.judge.begin(client_, "a question about " + name->name);
   const auto answered = [self = shared_from_this(), call](const auto& answer) {

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "protocol/latch/countdown_latch.hpp"
 #include "protocol/permits/permit_lock.hpp"
 #include "protocol/shared/shared_lock.hpp"
 #include "sim/judge/judge.hpp"
@@ -35,6 +36,7 @@ struct workload {
   const detail::shared_keys& some_name() { return names[below(names.size())]; }
   /// The kind of lock that is meant to be at this name.
   const detail::kind& kind_of(const std::string& name) const { return keys_of(name).of; }
+  bool is_latch(const std::string& name) const { return &kind_of(name) == &detail::countdown_latch; }
   bool is_shared(const std::string& name) const { return &kind_of(name) == &detail::shared_writer; }
   shared_names shared_at(const std::string& name) const { return shared_names(keys_of(name)); }
   bool is_semaphore(const std::string& name) const { return &kind_of(name) == &detail::permit_lock; }
@@ -94,6 +96,11 @@ class actor : public std::enable_shared_from_this<actor> {
   void force_unlock(const detail::shared_keys& name);
   void set_permits(const detail::shared_keys& name);
   void ask(const detail::shared_keys& name);
+  void use_latch(const detail::shared_keys& name);
+  void set_latch(const detail::shared_keys& name);
+  void count_down(const detail::shared_keys& name);
+  void read_count(const detail::shared_keys& name);
+  void wait_for_latch(const detail::shared_keys& name);
   void downgrade(std::size_t which);
   void on_downgrade_answer(std::uint64_t call, const record_ptr& write, const detail::lock_answer& a);
   void give_back(std::size_t which);

@@ -104,6 +104,12 @@ void faults::sweep() {
       if (never_ends(n, name->lock)) take_away(n, name->lock);
 }
 
+void faults::delete_latches() {
+  for (std::size_t n = 0; n < nodes_.size(); ++n)
+    for (const auto& name : w_.names)
+      if (w_.is_latch(name->name)) take_away(n, name->lock);
+}
+
 void faults::strike() {
   const auto& all = kinds();
   const auto weight = [this](const kind& k) { return can_be(k) ? k.weight : 0; };
@@ -422,6 +428,7 @@ bool faults::flush_all() {
 bool faults::never_ends(std::size_t node, const std::string& name) {
   const auto& keys = nodes_[node].program().keys();
   const auto* e = keys.find(name);
+  if (w_.is_latch(name)) return false;
   if (!w_.is_semaphore(name)) return e && !e->expires;
   long long left = 0;
   const auto* out = keys.find(w_.semaphore_at(name).permits);
@@ -484,7 +491,7 @@ bool faults::delete_lock() {
 }
 
 bool faults::is_string(const std::string& name) const {
-  return &w_.kind_of(name).layout == &detail::simple_lock.layout || w_.is_semaphore(name);
+  return &w_.kind_of(name).layout == &detail::simple_lock.layout || w_.is_semaphore(name) || w_.is_latch(name);
 }
 
 bool faults::put_another_type() {
@@ -520,6 +527,7 @@ bool faults::put_hold_without_ttl() {
       if (like_a_lock) hash.set("mode", writes ? "write" : "read");
       return hash.set(!like_a_lock ? "somebody" : writes ? "somebody:1:write" : "somebody:1", "1");
     }
+    if (w_.is_latch(name)) return data.put(name, like_a_lock ? "3" : "no number").text() != nullptr;
     return is_string(name) ? data.put(name, like_a_lock ? "somebody" : std::string(300, 'x')).text() != nullptr
                            : data.to_write<hash_value>(name)->set(like_a_lock ? "somebody:1" : "somebody", "1");
   });
@@ -530,7 +538,7 @@ bool faults::put_hold_without_ttl() {
 
 bool faults::take_ttl_away() {
   const auto& name = w_.some_name()->lock;
-  if (w_.is_semaphore(name)) return false;
+  if (w_.is_semaphore(name) || w_.is_latch(name)) return false;
   const auto n = some_node_with(name);
   const bool there = tamper(n, [&](keyspace& data) {
     auto* e = data.find(name);

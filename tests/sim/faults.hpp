@@ -25,6 +25,8 @@ class faults {
   time_point mended_at() const noexcept { return mended_at_; }
   /// What was put in the way of locks is gone, also where a replica had it that was not told in time.
   void sweep();
+  /// Latches that will never open are deleted, as an operator does it.
+  void delete_latches();
   /// How many had an effect: a command or a message that met them, data that they took away.
   std::size_t felt() const noexcept { return felt_; }
   /// Closes a client for good, as a fault; false: it may not be closed.

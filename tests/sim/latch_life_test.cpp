@@ -14,6 +14,7 @@
 #include "protocol/latch/countdown_latch.hpp"
 #include "sim/coverage.hpp"
 #include "sim/deployment.hpp"
+#include "sim/judge/counted_latch.hpp"
 #include "sim/judge/findings.hpp"
 #include "sim/sim_client.hpp"
 #include "support/catch.hpp"
@@ -28,42 +29,6 @@ using namespace std::chrono_literals;
 namespace {
 
 constexpr milliseconds longest_pause{3'000};
-
-/// One latch, as the scripts should leave it.
-class counted_latch {
- public:
-  std::string violated;
-
-  /// What a script of ours has answered.
-  void ran(const detail::lua::script_text& script, const std::string& mark, long long n, const reply& answer) {
-    if (answer.is_error()) return;
-    const bool first = marks_.insert(mark).second;
-    if (!first) return;
-    if (script.sha1 == detail::lua::latch_set.sha1) {
-      if (answer.elements.at(0).integer == 1) set_to(n);
-    } else {
-      count(n);
-    }
-  }
-  void count(long long n) { left_ = std::max(left_ - n, 0LL); }
-  void check(long long stored) {
-    if (stored != left_ && violated.empty())
-      violated = "the count is " + std::to_string(stored) + " instead of " + std::to_string(left_);
-  }
-  bool ran(const std::string& mark) const { return marks_.contains(mark); }
-  bool open() const noexcept { return left_ == 0; }
-  bool was_set() const noexcept { return times_set_ > 0; }
-
- private:
-  void set_to(long long n) {
-    if (++times_set_ > 1 && left_ != 0) violated = "a closed latch was set again";
-    left_ = n;
-  }
-
-  std::set<std::string> marks_;
-  long long left_ = 0;
-  int times_set_ = 0;
-};
 
 class latch_life {
  public:
@@ -93,7 +58,7 @@ class latch_life {
     while (!latch_.open()) count_as_redisson();
     settle([this] { return waits_under_way() == 0; }, "a caller still waits for a latch that is open");
     for (const auto& mark : confirmed_)
-      if (!latch_.ran(mark)) throw violation("a call was confirmed, and has not run");
+      if (!ran_.contains(mark)) throw violation("a call was confirmed, and has not run");
   }
   std::size_t confirmed() const noexcept { return confirmed_.size(); }
   std::size_t repeated() const noexcept { return repeated_; }
@@ -130,7 +95,8 @@ class latch_life {
     const auto end = plan_.now() + time;
     while (plan_.next() && *plan_.next() <= end) {
       plan_.step();
-      if (!latch_.violated.empty()) throw violation(latch_.violated);
+      if (!latch_.violated().empty()) throw violation(latch_.violated());
+      if (!wrong_.empty()) throw violation(wrong_);
     }
     plan_.run_until(end);
   }
@@ -182,7 +148,7 @@ class latch_life {
       --waiting_[&client];
       if (open.failed || !open.value) return;
       ++let_in_;
-      if (latch_.was_set() && !latch_.open()) latch_.violated = "a caller was let in by a closed latch";
+      if (was_set_ && !latch_.open()) wrong_ = "a caller was let in by a closed latch";
     };
     if (auto place = client.locks().latches().wait(keys(), deadline, std::move(answered)))
       places_.emplace_back(std::move(place), &client);
@@ -237,14 +203,20 @@ class latch_life {
     for (const auto* const script : {&detail::lua::latch_set, &detail::lua::count_down}) {
       if (digest != script->sha1) continue;
       const auto& mark = asked.at(4);
-      repeated_ += latch_.ran(mark);
-      latch_.ran(*script, mark, std::stoll(asked.at(5)), answer);
+      const auto n = std::stoll(asked.at(5));
+      const bool sets = script == &detail::lua::latch_set;
+      if (!answer.is_error()) {
+        repeated_ += !ran_.insert(mark).second;
+        was_set_ |= sets;
+      }
+      sets ? latch_.ran_set(mark, n, answer, plan_.now(), time_point::max())
+           : latch_.ran_count_down(mark, n, answer, plan_.now(), time_point::max());
       check();
     }
   }
   void check() {
     const auto* const count = node().keys().find("l");
-    latch_.check(count ? std::stoll(*count->text()) : 0);
+    latch_.compare(count ? std::stoll(*count->text()) : 0);
   }
 
   scheduler plan_;
@@ -253,6 +225,9 @@ class latch_life {
   coverage& met_;
   deployment servers_;
   counted_latch latch_;
+  bool was_set_ = false;
+  std::string wrong_;                // a rule that a caller saw broken
+  std::set<std::string> ran_;        // marks
   std::set<std::string> confirmed_;  // the marks of count-downs that were answered without a failure
   std::vector<std::unique_ptr<sim_client>> clients_;
   std::vector<sim_client*> alive_;

@@ -3,6 +3,7 @@
 
 #include "protocol/derived_keys.hpp"
 #include "protocol/kind.hpp"
+#include "protocol/latch/countdown_latch.hpp"
 #include "protocol/permits/permit_lock.hpp"
 #include "support/redisson_scripts.hpp"
 
@@ -77,33 +78,39 @@ bool peer::permits() const { return &w_.kind_of(name_) == &detail::permit_lock; 
 
 bool peer::shared() const { return w_.is_shared(name_); }
 
+std::string peer::publish_word() const {
+  return w_.names.front()->word == detail::publish_word::automatic ? "spublish" : "publish";
+}
+
 reply peer::call(const std::string& script, const std::string& argument) {
-  return server_of(name_).program().execute(
-      {"EVAL", script, "2", name_, detail::channel_of(detail::lock_keys(detail::plain_lock, name_)), field_, argument,
-       w_.names.front()->word == detail::publish_word::automatic ? "spublish" : "publish"});
+  return server_of(name_).program().execute({"EVAL", script, "2", name_,
+                                             detail::channel_of(detail::lock_keys(detail::plain_lock, name_)), field_,
+                                             argument, publish_word()});
 }
 
 reply peer::call_for_permits(const std::string& script, milliseconds ttl) {
   const detail::lock_keys keys(detail::permit_lock, name_);
-  return server_of(name_).program().execute(
-      {"EVAL", script, "3", name_, w_.semaphore_at(name_).permits, detail::channel_of(keys), field_,
-       std::to_string(ahead_.count()), std::to_string(ttl.count()),
-       w_.names.front()->word == detail::publish_word::automatic ? "spublish" : "publish"});
+  return server_of(name_).program().execute({"EVAL", script, "3", name_, w_.semaphore_at(name_).permits,
+                                             detail::channel_of(keys), field_, std::to_string(ahead_.count()),
+                                             std::to_string(ttl.count()), publish_word()});
 }
 
 reply peer::call_for_shared(const std::string& script, milliseconds ttl) {
   const detail::lock_keys keys(detail::shared_writer, name_);
-  return server_of(name_).program().execute(
-      {"EVAL", script, "2", name_, detail::channel_of(keys), owner_, std::to_string(ttl.count()),
-       w_.names.front()->word == detail::publish_word::automatic ? "spublish" : "publish",
-       detail::joined(detail::below(name_, {}))});
+  return server_of(name_).program().execute({"EVAL", script, "2", name_, detail::channel_of(keys), owner_,
+                                             std::to_string(ttl.count()), publish_word(),
+                                             detail::joined(detail::below(name_, {}))});
 }
 
 void peer::act() {
   if (field_.empty()) name_ = w_.some_name()->lock;
-  if (!server_of(name_).running() || ((permits() || shared()) && servers_.moves(name_))) return act_later();
+  const bool latch = w_.is_latch(name_);
+  const bool several_keys = permits() || shared() || latch;
+  if (!server_of(name_).running() || (several_keys && servers_.moves(name_))) return act_later();
   if (!field_.empty())
     release();
+  else if (latch && !finishing_)
+    use_latch();
   else if (!finishing_)
     acquire();
   if (!finishing_ || !field_.empty()) act_later();
@@ -125,6 +132,25 @@ void peer::acquire() {
   if (!got) return field_.clear();
   w_.log.note(w_.plan.now(), id_, "holds", name_);
   w_.judge.peer_holds(name_, field_, w_.plan.now() + ttl - ttl / 100 - drift);
+}
+
+void peer::use_latch() {
+  const detail::lock_keys keys(detail::countdown_latch, name_);
+  const auto word = publish_word();
+  const auto run = [&](std::string_view script, std::string message, std::vector<std::string> rest) {
+    arguments command{"EVAL", std::string(script), "2", name_, detail::channel_of(keys), std::move(message), word};
+    command.insert(command.end(), rest.begin(), rest.end());
+    return server_of(name_).program().execute(command);
+  };
+  if (w_.chance(30)) {
+    const auto count = static_cast<long long>(1 + w_.below(4));
+    w_.log.note(w_.plan.now(), id_, "sets", name_);
+    const auto answer = run(test::redisson::set_count, "1", {std::to_string(count)});
+    if (answer.integer == 1) w_.judge.latches().peer_set(name_, count);
+  } else {
+    w_.log.note(w_.plan.now(), id_, "counts down", name_);
+    if (!run(test::redisson::count_down, "0", {}).is_error()) w_.judge.latches().peer_counted_down(name_);
+  }
 }
 
 // Its clock may end a permit that is held. Its message says so to who waits.

@@ -9,7 +9,7 @@ namespace holdfast::sim {
 /// A service beside the library that shares its locks, as Redisson writes them: counts with HINCRBY, releases with DEL,
 /// sometimes dies without a release. It talks to the node without delay, so it knows what it holds. It ends the permits
 /// of a semaphore by a clock of its own, which may be ahead of the node's. It reads and writes beside any order of
-/// ours.
+/// ours. It sets latches and counts them down.
 class peer {
  public:
   peer(workload& w, deployment& to, std::size_t number);
@@ -23,6 +23,8 @@ class peer {
   void acquire();
   bool acquire_permit(milliseconds ttl);
   void release();
+  void use_latch();
+  std::string publish_word() const;
   bool simple() const;
   bool permits() const;
   bool shared() const;

@@ -31,6 +31,8 @@ constexpr int percent_of_secrets = 25;
 constexpr int percent_of_semaphores = 15;
 /// So many are shared mutexes.
 constexpr int percent_of_shared = 15;
+/// So many are latches. In a cluster only names without braces can be.
+constexpr int percent_of_latches = 8;
 /// In so many of those with a cluster messages go to the nodes of their slot alone.
 constexpr int percent_of_sharded = 80;
 const std::string marker(detail::vote_marker);
@@ -69,7 +71,9 @@ std::string_view name_of_script(std::string_view digest) {
       {lua::shared_renew.sha1, "shared_renew"},
       {lua::downgrade.sha1, "downgrade"},
       {lua::shared_force.sha1, "shared_force"},
-      {lua::shared_holder.sha1, "shared_holder"}};
+      {lua::shared_holder.sha1, "shared_holder"},
+      {lua::latch_set.sha1, "latch_set"},
+      {lua::count_down.sha1, "count_down"}};
   const auto found = std::find_if(std::begin(names), std::end(names), [&](const auto& n) { return n.first == digest; });
   return found == std::end(names) ? std::string_view() : found->second;
 }
@@ -105,6 +109,8 @@ std::string outcome_of(std::string_view script, const reply& r) {
     return r.type == reply::kind::array ? "held" : r.type == reply::kind::nil ? "free" : "no lock";
   if (script == "downgrade") return r.type == reply::kind::integer && r.integer == 0 ? "not yours" : "reads";
   if (script == "permits_set") return "set";
+  if (script == "latch_set") return r.elements.at(0).integer == 1 ? "set" : "was set";
+  if (script == "count_down") return r.elements.at(0).integer > 0 ? "counted" : "open";
   if (script == "permits_force") return r.elements.at(0).integer > 0 ? "broken" : "0";
   if (script.ends_with("release") && !script.ends_with("force_release"))
     return r.type == reply::kind::nil ? "not yours" : "freed";
@@ -152,6 +158,7 @@ class world {
     for (const auto& name : work_.names) {
       if (work_.is_semaphore(name->name)) judge_.add(static_cast<const detail::permit_keys&>(*name));
       if (work_.is_shared(name->name)) judge_.add_shared(*name);
+      if (work_.is_latch(name->name)) judge_.add_latch(*name);
     }
     if (votes()) found();
     for (std::size_t i = 0; i < 3 + random_.next() % 2; ++i) add_client(i);
@@ -166,6 +173,7 @@ class world {
       };
       node.program().on_command = [this, m](const arguments& a, const reply& r) {
         judge_.note_backing();
+        if (a.front() == "GET") judge_.latches().read(a.at(1), r);
         if (a.front() != "SET" || a.at(1) == marker) return;
         const auto outcome = outcome_of_set(r);
         met_.hit("command: SET -> " + outcome);
@@ -233,6 +241,10 @@ class world {
       else if (!votes() && dice < percent_of_shared + percent_of_semaphores)
         all.push_back(std::make_shared<const detail::permit_keys>(detail::permit_lock, name, naming,
                                                                   static_cast<std::uint32_t>(1 + random_.next() % 4)));
+      else if (!votes() && dice < percent_of_shared + percent_of_semaphores + percent_of_latches &&
+               (servers_.what() != detail::deployment::cluster ||
+                std::string_view(name).find('{') == std::string_view::npos))
+        all.push_back(detail::latch_keys(name, naming));
       else
         all.push_back(std::make_shared<const detail::lock_keys>(*kinds[random_.next() % kinds.size()], name, naming));
     }
@@ -281,9 +293,11 @@ class world {
     if (name == "permits_acquire" && outcome_of(name, r) == "acquired") permits_granted(machine, a, r);
     judge_.ran_script(machine);
     if (name.empty()) return;
-    if (servers_.fails_over()) look_for_another(machine, name, a, r);
     log_.abbreviate(std::string(digest), std::string(name));
     met_.hit(std::string("script: ").append(name).append(" -> ").append(outcome_of(name, r)));
+    if (name == "latch_set") return judge_.latches().ran(machine, latch_judge::change::set, a, r);
+    if (name == "count_down") return judge_.latches().ran(machine, latch_judge::change::count_down, a, r);
+    if (servers_.fails_over()) look_for_another(machine, name, a, r);
     if (name == "acquire_fenced" && r.type == reply::kind::array)
       token_given(machine, a[3], a[6], r.elements[0], r.elements.size() > 1 ? r.elements[1].integer : 0);
     if (name == "acquire_any_fenced" && r.type == reply::kind::array)
@@ -384,6 +398,7 @@ class world {
     }
     // What nobody waits for any more is given back, and what cannot be ends with its TTL.
     wait_until(plan_.now() + 8 * settings_.ttl + 1min);
+    faults_.delete_latches();
     judge_.look_for_survivors();
     for (auto& node : servers_.machines()) node.clock().step(std::chrono::hours(1));
     judge_.look_at_the_end();

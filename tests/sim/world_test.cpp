@@ -30,7 +30,12 @@ std::size_t acts_told_in(const std::string& trace) {
                                            "try_lock_all",
                                            "try_lock_for_all",
                                            "set_permits",
-                                           "downgrade"};
+                                           "downgrade",
+                                           "try_set",
+                                           "count_down",
+                                           "count",
+                                           "wait",
+                                           "wait_for"};
   std::istringstream lines(trace);
   std::size_t acts = 0;
   for (std::string line; std::getline(lines, line);) {

@@ -30,6 +30,14 @@ return released)";
 
 inline constexpr auto latch_ttl = 16'000;
 
+/// RCountDownLatch.trySetCount(): 1, or 0 if it was set. KEYS: latch, channel. ARGV: message, how it is published,
+/// count.
+inline constexpr std::string_view set_count = R"(
+if redis.call('exists', KEYS[1]) == 1 then return 0 end
+redis.call('set', KEYS[1], ARGV[3])
+redis.call(ARGV[2], KEYS[2], ARGV[1])
+return 1)";
+
 /// RCountDownLatch.countDown(). KEYS: latch, channel. ARGV: message, how it is published.
 inline constexpr std::string_view count_down = R"(
 local left = redis.call('decrby', KEYS[1], 1)

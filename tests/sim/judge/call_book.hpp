@@ -19,8 +19,9 @@ struct call_record {
   std::vector<std::string> waits_for{};  // names of locks
   std::string tries{};                   // the name of a lock that is asked for once
   bool wants_all = false;
-  unsigned amount = 1;  // of permits
-  bool writes = false;  // a shared mutex
+  unsigned amount = 1;         // of permits
+  bool writes = false;         // a shared mutex
+  std::string awaits_latch{};  // the name of a latch that shall open
 
   bool waits_for_lock(const std::string& name) const {
     return std::find(waits_for.begin(), waits_for.end(), name) != waits_for.end();

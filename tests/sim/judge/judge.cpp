@@ -39,6 +39,12 @@ std::uint64_t judge::begin_wait_for_shared(const sim_client& client, std::string
   return call;
 }
 
+std::uint64_t judge::begin_wait_for_latch(const sim_client& client, std::string name, std::string text) {
+  const auto call = begin(client, std::move(text));
+  known_.calls.at(call).awaits_latch = std::move(name);
+  return call;
+}
+
 std::uint64_t judge::begin_wait_for_all(const sim_client& client, std::vector<std::string> names, std::string text) {
   const auto call = begin_wait(client, std::move(names), std::move(text));
   known_.calls.at(call).wants_all = true;
@@ -78,12 +84,14 @@ void judge::data_lost(std::size_t machine) {
 void judge::promoted(server& from, server& to) {
   succession_.promoted(from, to);
   tokens_.promoted(from.program().keys(), to.program().keys());
+  latches_.promoted(from.program().keys(), to.program().keys());
 }
 
 void judge::look() {
   note_backing();
   known_.clients.look();
   permits_.excuse_moves();
+  latches_.note_disturbed();
   shared_.excuse_endless();
   exclusion_.begin_instant();
   for (auto& each : known_.holds.all()) look_at(each);
@@ -98,6 +106,7 @@ void judge::look() {
   next_glance_ = known_.now() + bounds::glance;
   waiters_.look();
   permits_.look();
+  latches_.look();
   shared_.look();
   residue_.look();
 }

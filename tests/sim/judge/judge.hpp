@@ -12,6 +12,7 @@
 //   token_judge        fencing tokens grow, and their owner gets them
 //   push_judge         a pushed change is acted upon
 //   permit_judge       permits add up, and are granted while enough are left
+//   latch_judge        each call counts once, and nobody waits for an open latch
 //   shared_judge       readers and writers are admitted, and wait no longer than others need
 //   residue_judge      no field, key or subscription is left
 //   succession_judge   nobody talks to a primary that was replaced
@@ -31,6 +32,7 @@
 #include "sim/judge/client_judge.hpp"
 #include "sim/judge/count_judge.hpp"
 #include "sim/judge/exclusion_judge.hpp"
+#include "sim/judge/latch_judge.hpp"
 #include "sim/judge/lease_end_judge.hpp"
 #include "sim/judge/permit_judge.hpp"
 #include "sim/judge/push_judge.hpp"
@@ -50,6 +52,10 @@ class judge {
   void add(sim_client& client) { known_.clients.add(client); }
   void add(const detail::permit_keys& of_a_semaphore) { known_.stored.add(of_a_semaphore); }
   void add_shared(const detail::lock_keys& keys) { known_.stored.add_shared(keys); }
+  void add_latch(const detail::lock_keys& keys) {
+    known_.stored.add_latch(keys);
+    latches_.add(keys);
+  }
   /// Each name is a shared mutex of clients of the library, and no fault strikes.
   void expect_bounds() { shared_.expect_bounds(); }
 
@@ -63,6 +69,8 @@ class judge {
   std::uint64_t begin_wait_for_permits(const sim_client& client, std::string name, unsigned amount, std::string text);
   /// A call that waits to read or to write.
   std::uint64_t begin_wait_for_shared(const sim_client& client, std::string name, bool writes, std::string text);
+  /// A call that waits until a latch is open.
+  std::uint64_t begin_wait_for_latch(const sim_client& client, std::string name, std::string text);
   /// A call that waits for all of several.
   std::uint64_t begin_wait_for_all(const sim_client& client, std::vector<std::string> names, std::string text);
   void answered(std::uint64_t call) { answers_.answered(call); }
@@ -105,6 +113,7 @@ class judge {
   void permits_granted(std::size_t machine, const std::string& name, const std::vector<std::string>& ids) {
     permits_.granted(machine, name, ids);
   }
+  latch_judge& latches() noexcept { return latches_; }
   void tokens_given(const std::string& name, const std::string& field, token_range range) {
     tokens_.given(name, field, range);
   }
@@ -138,7 +147,10 @@ class judge {
   void trouble(const sim_client* client, time_point end) { known_.clients.trouble(client, end); }
   /// A message to this client: it finds the news by its poll.
   void message_lost(const sim_client& client) { known_.clients.of(client).last_message_lost = known_.now(); }
-  void clock_stepped_back(std::size_t machine, nanoseconds by) { residue_.clock_stepped_back(machine, by); }
+  void clock_stepped_back(std::size_t machine, nanoseconds by) {
+    residue_.clock_stepped_back(machine, by);
+    latches_.disturbed();
+  }
   void ran_unfenced(std::size_t machine, const arguments& command) { residue_.ran_unfenced(machine, command); }
   /// The change of this key has reached the client.
   void pushed(const sim_client& client, const std::string& key) { pushes_.pushed(client, key); }
@@ -180,6 +192,7 @@ class judge {
   token_judge tokens_{known_};
   push_judge pushes_{known_};
   permit_judge permits_{known_};
+  latch_judge latches_{known_};
   shared_judge shared_{known_};
   residue_judge residue_{known_};
   succession_judge succession_{known_};

@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -47,6 +48,9 @@ class storage {
     const auto deadline = std::ranges::find_if(shared_, [&](const auto& each) { return each.is_deadline(key); });
     return deadline == shared_.end() ? nullptr : &*deadline;
   }
+  void add_latch(const detail::lock_keys& keys) { latches_.insert(keys.lock); }
+  /// A latch or a mark of one: it has no owner.
+  bool of_latch(std::string_view key) const { return latches_.contains(key) || key.starts_with(mark_stem); }
   const std::deque<shared_names>& shared() const noexcept { return shared_; }
   /// The name of the lock that has this key.
   const std::string& name_of(const std::string& key) const {
@@ -104,6 +108,7 @@ class storage {
   /// ended.
   template <class Use>
   void each_owner(server& at, const std::string& key, const keyspace::entry& e, Use use) const {
+    if (!latches_.empty() && of_latch(key)) return;
     if (const auto* of = shared_of(key)) {
       if (key == of->name)
         sim::each_owner(key, e, [&](const std::string& field) { use(key, field, end_of(at, *of, e, field)); });
@@ -171,7 +176,8 @@ class storage {
   std::unordered_map<std::string_view, const semaphore*> semaphore_of_;  // by each of their keys
   std::deque<shared_names> shared_;
   std::unordered_map<std::string_view, const shared_names*> shared_of_;  // without deadlines
-  by_text<by_text<std::vector<backing>>> backing_;                       // by key and field
+  std::set<std::string, std::less<>> latches_;
+  by_text<by_text<std::vector<backing>>> backing_;  // by key and field
 };
 
 }  // namespace holdfast::sim

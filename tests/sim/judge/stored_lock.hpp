@@ -150,6 +150,9 @@ using lock_view = std::variant<shared_view, hash_view, simple_view, permits_view
 /// Where a node keeps its vote.
 constexpr std::string_view vote_key = "holdfast:redlock";
 
+/// The beginning of the keys of marks, which calls of a latch leave.
+constexpr std::string_view mark_stem = "holdfast_done";
+
 /// Where the note of a lock is.
 constexpr std::string_view note_keys = "holdfast_note:";
 
