@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "testing/sim/node.hpp"
 
+#include <chrono>
+#include <cstddef>
 #include <set>
 #include <string>
 #include <utility>
@@ -8,6 +10,7 @@
 
 #include "lua_scripts.hpp"
 #include "support/catch.hpp"
+#include "testing/sim/server.hpp"
 
 namespace {
 
@@ -127,6 +130,50 @@ TEST_CASE("a tracked key that ends is pushed when the node is asked to look, onc
   CHECK(r.sent.back().first == listener);
   r.server.end_expired();
   CHECK(r.sent.size() == 1);
+}
+
+TEST_CASE("a look at the tracked keys announces one end, the earliest") {
+  rig r;
+  std::vector<wall_ms> ends;
+  r.server.on_tracked_end = [&](wall_ms end) { ends.push_back(end); };
+  const auto listener = r.server.connect(), tracker = r.server.connect();
+  r.server.execute(tracker, {"CLIENT", "TRACKING", "ON", "REDIRECT", std::to_string(listener)});
+  const auto now = r.now_us / 1000;
+  for (const auto& [key, ttl] : {std::pair("c", 100), {"a", 300}, {"b", 200}}) {
+    r.server.execute({"SET", key, "1", "PX", std::to_string(ttl)});
+    r.server.execute(tracker, {"EXISTS", key});
+  }
+  CHECK(ends == std::vector{now + 100});
+  ends.clear();
+  r.now_us += 101'000;
+  r.server.end_expired();
+  CHECK(ends == std::vector{now + 200});
+  r.server.restart(true);
+  ends.clear();
+  const auto next = r.server.connect();
+  r.server.execute(next, {"CLIENT", "TRACKING", "ON", "REDIRECT", std::to_string(next)});
+  r.server.execute(next, {"EXISTS", "a"});
+  CHECK(ends == std::vector{now + 300});
+}
+
+TEST_CASE("a server looks at its tracked keys no more often than ends are announced") {
+  scheduler plan;
+  server one(plan, 1.0);
+  auto& node = one.program();
+  const auto listener = node.connect(), tracker = node.connect();
+  node.execute(tracker, {"CLIENT", "TRACKING", "ON", "REDIRECT", std::to_string(listener)});
+  std::size_t events = 0;
+  plan.on_new = [&](time_point) { ++events; };
+  constexpr int renewals = 60;
+  for (int n = 0; n < renewals; ++n) {
+    for (const auto& [key, ttl] : {std::pair("a", "2000"), {"b", "1000"}}) {
+      node.execute({"SET", key, "1", "PX", ttl});
+      node.execute(tracker, {"EXISTS", key});
+    }
+    plan.run_until(plan.now() + std::chrono::milliseconds(300));
+  }
+  CHECK(events > 0);
+  CHECK(events <= 4 * renewals);
 }
 
 TEST_CASE("a key that is changed behind the back of the node is pushed to who tracks it, and so is nothing else") {

@@ -228,6 +228,7 @@ reply node::client(session_id id, const arguments& args) {
 void node::restart(bool keep_data) {
   sessions_.clear();
   tracked_.clear();
+  next_end_.reset();
   last_id_ = 0;
   ++run_;
   host_.forget_all();

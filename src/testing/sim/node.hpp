@@ -81,7 +81,8 @@ class node {
   /// A message that another node was given.
   void deliver(std::string_view channel, std::string_view payload);
 
-  /// Hears when a tracked key ends, at the end of this millisecond: end_expired() is to be called then.
+  /// Hears when a tracked key ends, at the end of this millisecond: end_expired() is to be called then. Only the last
+  /// announcement counts.
   std::function<void(wall_ms)> on_tracked_end = [](wall_ms) {};
   /// Pushes the tracked keys that have expired.
   void end_expired();
@@ -154,7 +155,7 @@ class node {
   void push_flush();
   void push_to(session_id tracker, const reply& keys);
   void compare_tracked();
-  void expect_end(const tracked_key&);
+  void expect_end(wall_ms end);
   std::vector<reply> subscribe(session&, const std::string& name, const arguments&);
   long long publish(std::string_view channel, std::string_view payload, bool sharded);
   long long subscribers(std::string_view channel, bool sharded) const;

@@ -73,12 +73,10 @@ void node::remember(const std::string& key) {
   tracked.by.insert(current_);
   const auto* entry = std::as_const(data_.keys).find(key);
   tracked.seen = entry ? std::optional(*entry) : std::nullopt;
-  expect_end(tracked);
+  if (entry && entry->expires) expect_end(*entry->expires);
 }
 
-void node::expect_end(const tracked_key& tracked) {
-  if (!tracked.seen || !tracked.seen->expires) return;
-  const auto end = *tracked.seen->expires;
+void node::expect_end(wall_ms end) {
   if (next_end_ && *next_end_ <= end) return;
   next_end_ = end;
   on_tracked_end(end);
@@ -91,7 +89,11 @@ void node::end_expired() {
   for (const auto& [key, tracked] : tracked_)
     if (tracked.seen && !std::as_const(data_.keys).find(key)) over.push_back(key);
   for (const auto& key : over) push_change(key, false);
-  for (const auto& [key, tracked] : tracked_) expect_end(tracked);
+  std::optional<wall_ms> next;
+  for (const auto& [key, tracked] : tracked_)
+    if (tracked.seen && tracked.seen->expires)
+      next = std::min(next.value_or(*tracked.seen->expires), *tracked.seen->expires);
+  if (next) expect_end(*next);
 }
 
 void node::tampered() {

@@ -33,8 +33,13 @@ server::server(scheduler& plan, double clock_rate, std::string name, unsigned nu
                                                if (const auto connection = wire_of(id)) connection->kill();
                                              },
                                              name_) {
+  // Each look announces the next end. If an older announcement brought a look as well, there would be ever more looks.
   node_.on_tracked_end = [this](wall_ms end) {
-    plan_.at(clock_.end_of(end) + expiry_cycle, [this] { arrive([this] { node_.end_expired(); }); });
+    plan_.at(clock_.end_of(end) + expiry_cycle, [this, number = ++announced_ends_] {
+      arrive([this, number] {
+        if (number == announced_ends_) node_.end_expired();
+      });
+    });
   };
   node_.on_kill_refused = [this](node::session_id id) {
     if (const auto connection = wire_of(id)) connection->spare();

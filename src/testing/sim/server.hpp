@@ -90,6 +90,7 @@ class server {
   std::vector<std::weak_ptr<server_connection>> expected_;
   std::deque<std::function<void()>> arrived_;  // while stopped
   std::uint64_t held_back_ = 0;
+  std::uint64_t announced_ends_ = 0;  // of tracked keys
   bool stopped_ = false, down_ = false;
 };
 
