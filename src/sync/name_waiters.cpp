@@ -257,7 +257,12 @@ void name::on_call(std::string_view payload) {
 }
 
 // The sender is most often a caller that gave an attempt back. No turn of another client has ended.
-void name::on_rumour(std::string_view) { heard(false); }
+void name::on_rumour(std::string_view) {
+  const visit here(*this);
+  const bool held = barring_hold() != nullptr;
+  act(line_->rules.rumoured(conditions()));
+  if (held) doubt_hold_here();
+}
 
 void name::heard(bool by_ourselves, queue_place::message message) {
   const visit here(*this);
@@ -291,7 +296,12 @@ void name::key_changed(node_id node) {
   // The claims come first: a waiter of this client gets no claim that is in doubt.
   for (auto& held : holds_)
     if (!held.ended()) host_.parts.renewals.key_changed(*held.on, node);
-  if (line_) act(line_->rules.pushed(conditions()));
+  if (!line_) return;
+  act(line_->rules.pushed(conditions()));
+  // The end of a hold of this client wakes its line.
+  if (!keys_->of.voted || !line_ || barring_hold()) return;
+  // The subscription may end inside the call.
+  if (const auto messages = line_->messages) env().servers.count_as_message(messages, node);
 }
 
 void name::key_in_question(nanoseconds spread) {

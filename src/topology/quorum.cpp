@@ -31,11 +31,16 @@ class quorum::subscriber_list final {
     }
   }
 
+  void on_pushed(std::size_t primary) { seats_[primary].on_pushed(); }
+
  private:
+  using notification = void (subscriber::*)(std::string_view);
+
   struct seat final : subscriber {
     subscriber_list* in = nullptr;
     std::size_t number = 0;
-    bool acknowledged = false, heard = false;
+    bool acknowledged = false;
+    bool heard = false, pushed = false;      // since the last notification
     std::optional<std::string> refused;      // why
     std::optional<std::string> no_messages;  // why
     subscription kept;
@@ -48,7 +53,11 @@ class quorum::subscriber_list final {
     }
     void on_message(std::string_view payload) override {
       const bool again = std::exchange(heard, true);
-      in->on_message(again, payload);
+      in->on_news(again, payload, &subscriber::on_message);
+    }
+    void on_pushed() {
+      const bool again = std::exchange(pushed, true);
+      in->on_news(again, {}, &subscriber::on_rumour);
     }
     void on_subscribe_failed(error_code error, const std::string& detail) override {
       refused = detail;
@@ -81,14 +90,15 @@ class quorum::subscriber_list final {
   }
 
   // At a primary where the lock is free already, others may take it and give it back. Messages of a minority prove
-  // nothing then.
-  void on_message(bool again, std::string_view payload) {
+  // nothing then. A push alone may be a renewal of the holder, so `notify` is on_rumour() if a push makes the majority.
+  void on_news(bool again, std::string_view payload, notification notify) {
     const auto free = subscriber_.free_at();
+    const auto counts = [&](const seat& seat) { return seat.heard || seat.pushed || (free >> seat.number & 1U) != 0; };
     if (notified_) {
       one_more_ |= again;
-    } else if (count([&](const seat& seat) { return seat.heard || (free >> seat.number & 1U) != 0; }) >= of_.needed()) {
+    } else if (count(counts) >= of_.needed()) {
       rumours_ = 0;
-      tell(payload);
+      tell(payload, notify);
     } else if (free == 0 && !round_trip_.due()) {
       wait_then(std::min(of_.vote_time_ * (1U << rumours_), longest_pause), payload, [this](std::string_view text) {
         rumours_ = std::min(rumours_ + 1, most_doublings);
@@ -97,17 +107,17 @@ class quorum::subscriber_list final {
     }
   }
 
-  void tell(std::string_view payload, void (subscriber::*notify)(std::string_view) = &subscriber::on_message) {
+  void tell(std::string_view payload, notification notify) {
     notified_ = true;
-    wait_then(of_.vote_time_, payload, [this](std::string_view text) { hear_anew(text); });
+    wait_then(of_.vote_time_, payload, [this, notify](std::string_view text) { hear_anew(text, notify); });
     (subscriber_.*notify)(payload);
   }
 
   // The slower primaries have reported the same release meanwhile. A second message of one primary is another release.
-  void hear_anew(std::string_view payload) {
+  void hear_anew(std::string_view payload, notification notify) {
     notified_ = false;
-    for (auto& seat : seats_) seat.heard = false;
-    if (std::exchange(one_more_, false)) tell(payload);
+    for (auto& seat : seats_) seat.heard = seat.pushed = false;
+    if (std::exchange(one_more_, false)) tell(payload, notify);
   }
 
   template <class Then>
@@ -211,6 +221,10 @@ subscription quorum::subscribe(std::string_view channel, subscriber& subscriber)
 
 // A process that was stopped measures its stop as the time of the answers in its sockets: hence the limit.
 void quorum::note_vote_time(lease_clock::duration took) { vote_time_ = std::min(took, longest_pause); }
+
+void quorum::count_as_message(const subscription& kept, node_id primary) {
+  static_cast<subscriber_list*>(kept.get())->on_pushed(primary);
+}
 
 void quorum::start_pushing(std::string_view key) {
   for (const auto& one : each_) one->start_pushing(key);

@@ -38,6 +38,7 @@ class quorum final : public topology {
   /// The subscriber gets a message when a majority of the primaries has sent one or was free. If none was free, it gets
   /// the message within one round trip of the first. The same message of the slower primaries is dropped.
   subscription subscribe(std::string_view channel, subscriber& subscriber) override;
+  void count_as_message(const subscription& kept, node_id primary) override;
   void start_pushing(std::string_view key) override;
   void stop_pushing() override;
   bool pushes(std::string_view key) const override;

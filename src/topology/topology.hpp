@@ -107,6 +107,10 @@ class topology {
 
   virtual subscription subscribe(std::string_view channel, subscriber& subscriber) = 0;
 
+  /// One of several primaries has pushed a change of the key that the channel of this subscription is about. It counts
+  /// as a message of that primary: its subscriber gets on_message() or on_rumour(), perhaps inside the call.
+  virtual void count_as_message(const subscription&, node_id /*primary*/) {}
+
   /// Asks the server that owns `key` to push changes, until stop_pushing(). To ask again costs little. Meanwhile both
   /// connections to that server are kept, and made again after a loss. on_key_changed() reports when it pushes.
   /// Commands with delivery::track then say in outcome::tracked whether their keys are watched. A server that refuses

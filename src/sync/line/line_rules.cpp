@@ -19,8 +19,6 @@ const failure without_ttl{errc::corrupt_lock, "its key has no TTL, so it would n
 const failure not_replicated_in_time{errc::not_replicated, "not in time"};
 const failure granted_too_late{errc::unreachable, "the grant came too late to be of use"};
 constexpr nanoseconds longest_linger = std::chrono::seconds(1);
-/// The other primaries push the same release within this time. A vote before that would be divided.
-constexpr nanoseconds pushes_apart = milliseconds(1);
 constexpr nanoseconds least_backoff_delay = milliseconds(20), longest_backoff_delay = std::chrono::seconds(1);
 
 }  // namespace
@@ -51,6 +49,10 @@ constexpr nanoseconds least_backoff_delay = milliseconds(20), longest_backoff_de
 // release of ours would bring two attempts of each waiting client, one by the push and one by the message. Pushed
 // changes share the wake budget with messages: anybody who may write the key could push as fast as he likes.
 //
+// Decision: of several primaries a push counts as a message of that primary, and the topology waits for a majority. A
+// waiter beside a holder that lacks a primary gets and gives back the vote of that one. It would wake all the others by
+// each of its attempts, and they would wake it.
+//
 // Silence is no contention, see topology::silence_since(). Several primaries have answered if a majority has, to this
 // attempt or to others since.
 
@@ -74,7 +76,8 @@ constexpr nanoseconds least_backoff_delay = milliseconds(20), longest_backoff_de
 //   joined            next  next     next  x               x                 rest                x
 //   woken             wait  wait     wait  wait [1]        wait, next [2]    wait                wait
 //   heard             as woken; while this client holds: wait [9]
-//   pushed            as woken; while this client holds: wait; of several primaries: park [10]
+//   rumoured          as woken; while this client holds: wait
+//   pushed            as woken; while this client holds, or of several primaries: wait
 //   in_question       wait   wait     wait  wait [1]        wait, park [10]  wait                wait
 //   called            as heard
 //   released          as woken [9]
@@ -109,10 +112,12 @@ constexpr nanoseconds least_backoff_delay = milliseconds(20), longest_backoff_de
 //
 //   flag              idle      trying    parked    blocked   moved by
 //   woken_            old       yes       old       old       set by woken(), cleared by send()
-//   heard_            old       yes       old       old       set by heard() while trying, cleared by send()
+//   heard_            old       yes       old       old       set by heard() and rumoured() while trying, cleared by
+//                                                             send()
 //   tracked_          old       no        yes       old       set by a busy answer that is tracked; cleared by send(),
 //                                                             pushed() and in_question()
-//   forgotten_        old       yes       old       old       set by in_question() while trying, cleared by send()
+//   forgotten_        old       yes       old       old       set by in_question() while trying, and by pushed() of
+//                                                             several primaries; cleared by send()
 //   later_            old       yes       old       old       set by heard() and released() while trying, cleared by
 //                                                             send()
 //   cooling_down_     old       no        yes       old       set by next() while others have their turns; cleared by
@@ -184,17 +189,25 @@ line_action line_rules::heard(const line_conditions& at, queue_place::message me
   if (at.first) at.first->tries.splits = 0;
   if (at.held_here) return {};
   if (at.first && at.first->row.queue) return heed(place_.heard(message, at.first->row.bars), at);
+  return rumoured(at);
+}
+
+line_action line_rules::rumoured(const line_conditions& at) {
+  if (at.held_here) return {};
   // The answer of the attempt in flight decides whether this is news.
-  heard_ = step_ == step::trying;
-  return heard_ ? line_action() : woken(incentive::news, at);
+  heard_ |= step_ == step::trying;
+  return step_ == step::trying ? line_action() : woken(incentive::news, at);
 }
 
 line_action line_rules::pushed(const line_conditions& at) {
   if (at.held_here || !at.first) return {};
-  at.first->tries.splits = 0;
+  if (at.first->row.voted) {
+    // The attempt in flight may have read the key before this change.
+    forgotten_ |= step_ == step::trying;
+    return {};
+  }
   tracked_ = false;
-  const bool waits = step_ == step::parked && !cooling_down_;
-  return at.first->row.voted && waits ? woken_within(pushes_apart, at) : woken(incentive::news, at);
+  return woken(incentive::news, at);
 }
 
 line_action line_rules::in_question(nanoseconds spread, bool pushes, const line_conditions& at) {

@@ -105,7 +105,11 @@ class line_rules {
   line_action woken(incentive why, const line_conditions& at);
   /// A message says that the lock was freed. Of a kind with a queue it says by whom.
   line_action heard(const line_conditions& at, queue_place::message message = {});
-  /// The server has pushed a change of the key by another client. Of a lock at several primaries it is one of them.
+  /// Too few of several primaries say so, or a majority has pushed a change. Most often another waiter has given back a
+  /// part of the votes, or the holder has renewed its lock.
+  line_action rumoured(const line_conditions& at);
+  /// The server has pushed a change of the key by another client. Of a lock at several primaries it is one of them,
+  /// whose push counts as a message there: heard() or rumoured() follows.
   line_action pushed(const line_conditions& at);
   /// The server begins to push changes, or has forgotten its promise to, or any key may have changed. The first waiter
   /// asks again within `spread`. `pushes`: the server pushes changes now.
@@ -156,7 +160,7 @@ class line_rules {
   bool listening() const noexcept { return listening_; }
   /// The next attempt asks the server to push the next change of the key.
   bool wants_pushes(const lock_request& request, const kind& of, const attempts& tries) const noexcept {
-    return of.pushed.waits && !request.asks_once() && !tries.first_try;
+    return of.pushed.waits && listens() && !request.asks_once() && !tries.first_try;
   }
   /// The server has confirmed the subscription.
   bool listens() const noexcept { return listening_ && listens_; }

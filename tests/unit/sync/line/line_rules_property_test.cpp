@@ -216,9 +216,7 @@ class simulated_line : seeded, rules_fixture {
         follow(
             "woken", [&] { return rules.woken(line_rules::incentive::news, at()); }, nullptr);
       } else if (rules.listens()) {
-        if (!around.held_here) (in_flight_ ? heard_ : owed_) |= !line.empty() && rules.listening();
-        follow(
-            "heard", [&] { return rules.heard(at()); }, nullptr);
+        tell(row.voted && one_in(2));
       }
       // The flood goes on: the answer is busy at once.
       if (in_flight_ && n > 1) {
@@ -228,13 +226,28 @@ class simulated_line : seeded, rules_fixture {
     }
   }
 
-  /// By another program, while the server has promised to push it, or may have.
+  /// `rumour`: too few primaries say so.
+  void tell(bool rumour) {
+    if (!around.held_here) (in_flight_ ? heard_ : owed_) |= !line.empty() && rules.listening();
+    if (rumour)
+      follow(
+          "rumoured", [&] { return rules.rumoured(at()); }, nullptr);
+    else
+      follow(
+          "heard", [&] { return rules.heard(at()); }, nullptr);
+  }
+
+  /// By another program, while the server has promised to push it, or may have. Of several primaries a push counts as a
+  /// message.
   void change() {
     if (!lives_ || !row.pushed.waits) return;
     for (auto n = one_in(20) ? 30 : 1; n > 0 && lives_; --n) {
-      if (!around.held_here && !line.empty() && (tracked_ || in_flight_)) owed_ = true;
+      const bool concerned = !around.held_here && !line.empty();
+      if (concerned && row.voted) forgotten_ |= in_flight_;
+      if (concerned && !row.voted && (tracked_ || in_flight_)) owed_ = true;
       follow(
           "pushed", [&] { return rules.pushed(at()); }, nullptr);
+      if (row.voted && rules.listens()) tell(one_in(2));
       if (in_flight_ && n > 1) {
         in_flight_ = false;
         held({.type = busy});
@@ -423,7 +436,7 @@ class simulated_line : seeded, rules_fixture {
     must(releases_ == 0 || once, "nothing is sent while a release blocks");
     must(!around.held_here || once || follow_up_ || event_ == "first_try_refused",
          "no attempt begins while this client holds");
-    if (event_ == "heard" || event_ == "woken" || event_ == "subscribed" || event_ == "pushed")
+    if (event_ == "heard" || event_ == "rumoured" || event_ == "woken" || event_ == "subscribed" || event_ == "pushed")
       must(limit_.allows(now), "wake-ups have a budget");
     alarm_.reset();
     half_.reset();
@@ -545,7 +558,8 @@ class simulated_line : seeded, rules_fixture {
   // A message or an acknowledgement causes one more attempt, at the latest in 10 ms, unless the reason to wait is
   // another one. A busy answer is followed by listening.
   void check_owed(state before, const line_action& action) {
-    const bool woken = event_ == "heard" || event_ == "subscribed" || event_ == "pushed" || event_ == "in_question";
+    const bool woken = event_ == "heard" || event_ == "rumoured" || event_ == "subscribed" || event_ == "in_question" ||
+                       (event_ == "pushed" && !row.voted);
     const bool answered = reply_ && event_ == "answered" && !reply_->failed;
     const bool found_busy = answered && reply_->value.type == busy && action.then == act::park;
     if (found_busy) must(rules.listening() || rules.blocked(), "a busy answer is followed by listening");
@@ -631,6 +645,7 @@ TEST_CASE("random events break no obligation of a line, and cause the actions of
       {"joined", {next, next, next, "", "", "rest ", "", ""}},
       {"woken", {"", "wait ", "wait ", "wait ", "wait " + next_or_rest, "wait ", "wait ", "wait "}},
       {"heard", {"", "wait ", "", "wait ", "wait send park rest ", "wait ", "wait ", ""}},
+      {"rumoured", {"", "wait ", "", "wait ", "wait send park rest ", "wait ", "wait ", ""}},
       {"pushed", {"", "wait ", "wait ", "wait ", "wait send park rest ", "wait ", "wait ", ""}},
       {"in_question", {"", "wait ", "wait ", "wait ", "wait park ", "wait ", "wait ", ""}},
       {"subscribed", {"", "wait ", "", "wait ", "wait " + next_or_rest, "wait ", "wait ", ""}},
