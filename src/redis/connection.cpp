@@ -18,6 +18,11 @@ constexpr auto resolution = std::chrono::milliseconds{1};
 
 // One end, or two, may be an accident.
 constexpr unsigned most_push_ends = 3;
+constexpr std::chrono::milliseconds first_push_pause = std::chrono::minutes(1),
+                                    longest_push_pause = std::chrono::hours(1);
+const std::string usable_for_pushes =
+    "changes are pushed by Redis 6.2.8 and later of 6.2, and by 7.0.5 and later; earlier ones push nothing, or also a "
+    "client's own writes; this is ";
 
 // A message that only a subscriber gets. Taken for an answer, it would shift the answers of all later commands by one.
 bool is_push(const reply& reply) {
@@ -68,7 +73,7 @@ class connection::push_question final : public command {
 connection::connection(const io_services& services, endpoint node, event_sink events)
     : link(services, std::move(node)), events_(std::move(events)),
       pending_({.capacity = this->node().pending_commands, .least_silence_limit = this->node().silence_limit}),
-      look_(services.alarms) {}
+      look_(services.alarms), push_question_pause_(first_push_pause, longest_push_pause) {}
 
 ticket connection::execute(request asked) {
   if (auto why = refusal(asked)) {
@@ -135,6 +140,12 @@ void connection::keep_watch(bool on) { set_watch(watch_, on); }
 
 void connection::keep_for_pushes(bool on) { set_watch(watch_for_pushes_, on); }
 
+// A holder that is pushed its own renewals would renew more often.
+std::optional<failure> connection::unfit_for_pushes() const {
+  if (!up() || !server_.pushes_own_writes()) return std::nullopt;
+  return fail(node(), errc::protocol_error, usable_for_pushes + server_.to_string());
+}
+
 void connection::set_watch(bool& watch, bool on) {
   if (std::exchange(watch, on) == on || closed()) return;
   demand_changed();
@@ -159,7 +170,9 @@ void connection::redirect_pushes(std::optional<handshake::identity> to) {
 
 void connection::ask_for_pushes() {
   pending_.forget(std::exchange(push_question_, 0));
-  if (!up() || !pushed_to_ || pushed_to_->run != server_.run || push_question_ends_ >= most_push_ends) return;
+  if (!up() || !pushed_to_ || pushed_to_->run != server_.run) return;
+  if (const auto why = unfit_for_pushes()) return refuse_pushes(*why);
+  if (given().now() < push_question_from_) return set_pushes(push_state::postponed);
   push_question_ = execute({std::make_shared<push_question>(*this, pushed_to_->client),
                             {.timeout = node().silence_limit, .rank = urgency::obligation, .waits_for_reply = true}});
 }
@@ -169,6 +182,7 @@ void connection::pushes_answered(long long to, const outcome& outcome) {
   if (outcome.error || !pushed_to_ || pushed_to_->client != to) return;
   push_question_ = 0;
   push_question_ends_ = 0;
+  push_question_pause_.reset();
   const auto& reply = outcome.reply;
   if (!reply.is_error()) {
     pending_.track(true);
@@ -184,17 +198,21 @@ failure connection::why_no_pushes(std::string_view asked, const std::string& wor
   return fail(node(), classify(words, errc::protocol_error).code, std::string(asked) + ": " + quoted(node(), words));
 }
 
+// The observer may close the client, and so drop the last reference to this connection.
 void connection::refuse_pushes(const failure& why) {
+  const auto self = shared_from_this();
   set_pushes(push_state::refused);
   report_no_pushes(why);
 }
 
-// A proxy may end the connection upon a command that it does not know. Then it is not asked again.
+// A proxy may end the connection upon a command that it does not know. Then it is asked again after pauses that grow:
+// an outage may have ended the connections as well.
 void connection::lose_pushes() {
   const auto question = std::exchange(push_question_, 0);
-  if (question != 0 && !pending_.forget(question) && ++push_question_ends_ == most_push_ends)
-    return refuse_pushes(fail(node(), errc::unreachable, "the connection ends upon CLIENT TRACKING"));
-  set_pushes(push_state::off);
+  if (question == 0 || pending_.forget(question) || ++push_question_ends_ < most_push_ends)
+    return set_pushes(push_state::off);
+  push_question_from_ = given().now() + push_question_pause_.next(given().random);
+  refuse_pushes(fail(node(), errc::unreachable, "the connection ends upon CLIENT TRACKING"));
 }
 
 void connection::set_pushes(push_state state) {
@@ -433,8 +451,9 @@ void connection::count(const command& command, detail::time_point sent, detail::
                               .failure = failed});
 }
 
+// The event before may have made the observer close the client.
 void connection::report(event_kind kind, error_code reason, const std::string& detail) const {
-  if (!events_) return;
+  if (!events_ || closed()) return;
   event event{kind, {}};
   event.reason = reason;
   event.detail = detail;

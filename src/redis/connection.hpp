@@ -9,6 +9,7 @@
 
 #include <holdfast/observer.hpp>
 
+#include "base/backoff.hpp"
 #include "redis/link.hpp"
 #include "redis/outcome.hpp"
 #include "redis/pending_queue.hpp"
@@ -88,6 +89,9 @@ class connection final : public link {
   void redirect_pushes(std::optional<handshake::identity> to);
   /// The same as keep_watch(), for pushes: the end of this connection ends them.
   void keep_for_pushes(bool on);
+  /// The reason why the server that is connected now cannot be asked to push: its version. Empty: there is none, or no
+  /// connection.
+  std::optional<failure> unfit_for_pushes() const;
   push_state pushes() const noexcept { return pushes_; }
   /// Called when pushes() has changed, perhaps inside a call. One listener, which does not close the connection.
   void on_pushes_changed(std::function<void()> listener) { pushes_changed_ = std::move(listener); }
@@ -168,8 +172,10 @@ class connection final : public link {
   bool fencing_reported_ = false;
   bool no_messages_reported_ = false;
   std::optional<handshake::identity> pushed_to_;
-  ticket push_question_ = 0;         // that has no answer
-  unsigned push_question_ends_ = 0;  // connections in a row that ended before its answer
+  ticket push_question_ = 0;                   // that has no answer
+  unsigned push_question_ends_ = 0;            // connections in a row that ended before its answer
+  detail::retry_backoff push_question_pause_;  // after too many of them
+  detail::time_point push_question_from_{};    // the end of that pause
   push_state pushes_ = push_state::off;
   std::function<void()> pushes_changed_;
   bool no_pushes_reported_ = false;

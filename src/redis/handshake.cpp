@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "redis/handshake.hpp"
 
+#include <array>
+#include <charconv>
 #include <string_view>
 
 #include "base/escape.hpp"
@@ -11,6 +13,24 @@ namespace holdfast::redis {
 namespace {
 
 constexpr std::size_t longest_facts = 64;
+
+using version_number = std::array<int, 3>;
+/// The first versions that push no write of a client's own scripts to it.
+constexpr version_number first_of_6_2{6, 2, 8}, first_of_later{7, 0, 5};
+
+/// Empty: it does not begin with three numbers.
+std::optional<version_number> parse_version(std::string_view text) {
+  version_number parsed{};
+  const auto* at = text.data();
+  const auto* const end = at + text.size();
+  for (std::size_t n = 0; n < parsed.size(); ++n) {
+    if (n > 0 && (at == end || *at++ != '.')) return std::nullopt;
+    const auto [rest, failed] = std::from_chars(at, end, parsed[n]);
+    if (failed != std::errc()) return std::nullopt;
+    at = rest;
+  }
+  return parsed;
+}
 
 // A server without SELECT, a proxy for example, or an ACL without it.
 bool is_withheld(std::string_view error) {
@@ -53,6 +73,13 @@ std::string server_facts::to_string() const {
   const auto shown = valkey.empty() ? version : "Valkey " + valkey;
   const auto both = shown.empty() || mode.empty() ? shown + mode : shown + ", " + mode;
   return detail::escaped(both, longest_facts);
+}
+
+bool server_facts::pushes_own_writes() const noexcept {
+  const auto known = parse_version(version);
+  if (!known) return false;
+  const bool of_6_2 = (*known)[0] == first_of_6_2[0] && (*known)[1] == first_of_6_2[1];
+  return *known < (of_6_2 ? first_of_6_2 : first_of_later);
 }
 
 handshake::handshake(const endpoint& node, purpose why, std::optional<identity> predecessor)

@@ -22,6 +22,9 @@ struct server_facts {
 
   /// "7.0.15, standalone" or "Valkey 8.1.1, standalone": safe to print.
   std::string to_string() const;
+  /// By its version it pushes the writes of a client's own scripts to that client, although it should not (NOLOOP). Or
+  /// it is older, and pushes nothing. False if the version is not known.
+  bool pushes_own_writes() const noexcept;
 };
 
 /// Pure: the first commands of a new connection, and the meaning of the answers.

@@ -70,7 +70,7 @@ void pubsub::follow_pushes(bool on) {
     table_.want(push_channel);
   else if (!lingers_)
     table_.unwant(push_channel);
-  if (on && up() && push_ready_) ping_now();
+  if (on && up() && push_ready_) doubtful(given().now()) ? ping_now() : look_at(next_ping_);
   if (up()) flush_soon();
   check_demand();
   detail::if_memory([this] { check_idle(); });
@@ -258,6 +258,7 @@ void pubsub::tell_every_channel(const std::function<void(member&)>& action) {
 }
 
 void pubsub::on_close() {
+  pushes_ = nullptr;
   tick_.stop();
   table_.clear();
   subscriber_lists_.clear();

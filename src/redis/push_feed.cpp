@@ -16,6 +16,7 @@ push_feed::push_feed(const io_services& services, std::shared_ptr<connection> co
 
 void push_feed::start() {
   if (started_ || closed_ || refused_on_ == commands_->times_up()) return;
+  if (auto why = commands_->unfit_for_pushes()) return refuse_soon(*std::move(why));
   started_ = true;
   commands_->keep_for_pushes(true);
   channels_->follow_pushes(true);
@@ -28,9 +29,19 @@ void push_feed::stop() {
   commands_->keep_for_pushes(false);
 }
 
+// No pub/sub connection is made for a server that would not push. The observer is not called inside start().
+void push_feed::refuse_soon(failure why) {
+  refused_on_ = commands_->times_up();
+  services_.post([self = shared_from_this(), why = std::move(why)] {
+    if (!self->closed_) self->commands_->report_no_pushes(why);
+  });
+}
+
+// The connections may live a little longer, in their handlers.
 void push_feed::close() {
   closed_ = true;
   notice_.stop();
+  commands_->on_pushes_changed({});
 }
 
 void push_feed::on_push_ready(const handshake::identity& client) {
@@ -43,7 +54,9 @@ void push_feed::on_push_lost() {
   commands_->redirect_pushes({});
 }
 
+// The observer may close the client, and so drop the last reference to this feed.
 void push_feed::on_push_refused(const failure& why) {
+  const auto self = shared_from_this();
   const bool passes = why.mends_itself() && why.is_answer();  // it is loading, for example
   if (!passes) {
     refused_on_ = commands_->times_up();

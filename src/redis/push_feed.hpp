@@ -56,6 +56,7 @@ class push_feed final : private push_listener, public std::enable_shared_from_th
   void on_state();
   void give_up();
   void any_changed() noexcept;
+  void refuse_soon(failure why);
 
   const io_services services_;
   const std::shared_ptr<connection> commands_;

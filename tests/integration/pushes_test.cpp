@@ -27,7 +27,7 @@ struct pushed_client : redis_rig {
   pushed_client() {
     least_rights::skip_if_in_force("connections carry any command here");
     need_redis();
-    test::need_redis(6, "CLIENT TRACKING");
+    need_pushes();
   }
   ~pushed_client() {
     if (servers) servers->close();

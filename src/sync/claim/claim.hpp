@@ -62,6 +62,8 @@ class share {
   claim& of;
   node_id node;  // the server when the last renewal was due; renewals asks for it again each time
   renewal_stage stage = renewal_stage::none;  // only the watchdog uses it, and the public fields below
+  bool planned_by_push : 1 = false;           // a push has asked for the next renewal
+  bool sent_by_push : 1 = false;              // the same of the renewal that was sent last
 
  private:
   friend class claim;

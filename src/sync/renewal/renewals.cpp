@@ -86,6 +86,8 @@ renewals::shares renewals::take(node_id node, time_point now) {
     size += amount;
     unschedule(part);
     part.stage = renewal_stage::in_flight;
+    part.sent_by_push = part.planned_by_push;
+    part.planned_by_push = false;
   };
   for (auto next = waiting.begin(); next != waiting.end() && size < batch_size;) take(*next++);
   const auto soon = now + nanoseconds(due.front()->of.wanted.ttl) / 60;

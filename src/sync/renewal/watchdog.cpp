@@ -115,20 +115,16 @@ void watchdog::key_changed(claim& held, node_id node) {
 
 // Keys that are there are tracked from now on, and a missing one is confirmed. A command has keys of one group.
 void watchdog::keys_in_question(node_id node) {
-  renewals::shares parts;
-  const auto ask = [&] {
-    if (!parts.empty()) if_memory([&] { tracker_.ask(node, parts, guarded_shares_); });
-    parts.clear();
-  };
-  expiries_.each([&](claim& held) {
-    for (auto& part : held.shares()) {
-      if (part.denied() || renewals_.home_of(part) != node) continue;
-      const bool fits = parts.empty() || sender_.group_of(part) == sender_.group_of(*parts.front());
-      if (!fits || parts.size() == renewals::batch_size) ask();
-      if_memory([&] { parts.emplace_back(&part); });
-    }
+  key_tracker::grouped_shares parts;
+  if_memory([&] {
+    expiries_.each([&](claim& held) {
+      for (auto& part : held.shares())
+        if (!part.denied() && renewals_.home_of(part) == node) parts.emplace_back(sender_.group_of(part), &part);
+    });
+    std::stable_sort(parts.begin(), parts.end(),
+                     [](const auto& one, const auto& other) { return one.first < other.first; });
+    tracker_.ask_all(node, std::move(parts), guarded_shares_);
   });
-  ask();
 }
 
 void watchdog::confirm_by_budget(share& part) {
@@ -137,6 +133,7 @@ void watchdog::confirm_by_budget(share& part) {
   // More changes of the same key cost nothing until it is confirmed.
   if (renewals::confirms_by(part, by)) return;
   tracker_.budget.spend(now);
+  part.planned_by_push = true;
   renewals_.confirm_by(part, by);
 }
 

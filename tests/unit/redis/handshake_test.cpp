@@ -312,6 +312,19 @@ TEST_CASE("a server says what it is, and what it leaves out is empty") {
   CHECK(facts("# Server\r\nredis_version:" + std::string(1000, '7') + "\r\n").to_string().size() < 100);
 }
 
+TEST_CASE("versions that push a client's own writes are known") {
+  const auto pushes_own = [](const std::string& version) {
+    redis::server_facts server;
+    server.version = version;
+    return server.pushes_own_writes();
+  };
+  for (const auto* version : {"5.0.14", "6.0.0", "6.0.20", "6.2.0", "6.2.7", "6.3.4", "7.0.0", "7.0.4"})
+    CHECK(pushes_own(version));
+  for (const auto* version : {"6.2.8", "6.2.14", "7.0.5", "7.0.15", "7.2.4", "8.0.1", "10.0.0", "255.255.255"})
+    CHECK_FALSE(pushes_own(version));
+  for (const auto* version : {"", "6", "6.2", "6.2.", "unstable", "6-2-0"}) CHECK_FALSE(pushes_own(version));
+}
+
 TEST_CASE("a question that a replica may answer as well is asked of it") {
   auto node = plain();
   node.any_role = true;

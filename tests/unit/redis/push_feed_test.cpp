@@ -3,6 +3,7 @@
 #include "redis/push_feed.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <set>
 #include <string>
@@ -43,7 +44,9 @@ struct fixture : scripted_environment {
 
   void make() {
     servers = std::make_unique<detail::standalone>(services(), node, 500ms, [this](const event& e) {
-      if (e.kind == event_kind::push_degraded) degraded.emplace_back(e.detail);
+      if (e.kind != event_kind::push_degraded) return;
+      degraded.emplace_back(e.detail);
+      if (on_degraded) on_degraded();
     });
     servers->on_key_changed([this](std::string_view key, detail::node_id) {
       CHECK_FALSE(calling);
@@ -84,6 +87,7 @@ struct fixture : scripted_environment {
   pushing_server server;
   redis::endpoint node;
   words changes, degraded;
+  std::function<void()> on_degraded;
   bool calling = false;
   std::unique_ptr<detail::standalone> servers;
 };
@@ -237,6 +241,10 @@ TEST_CASE_METHOD(fixture, "waiters that come and go cost no command, and miss no
   CHECK(take_changes() == words{"k"});
   CHECK(server.take_heard() == words{"PING"});
   CHECK(servers->pushes("k"));
+  servers->stop_pushing();
+  pass(900ms);
+  start();
+  CHECK(server.heard.empty());  // it has answered a moment ago
   server.change("m");
   pass(1ms);
   CHECK(changes == words{"m"});
@@ -327,17 +335,74 @@ TEST_CASE_METHOD(fixture, "a busy server answers CLIENT CACHING by an error, and
   CHECK(read("k")->got.tracked);
 }
 
-TEST_CASE_METHOD(fixture, "a proxy that ends the connection upon CLIENT TRACKING is asked three times") {
+TEST_CASE_METHOD(fixture, "a proxy that ends the connection upon CLIENT TRACKING is asked three times, then seldom") {
   server.ends_upon_tracking = true;
-  for (int times = 0; times < 10; ++times) {
-    start();
-    pass(10s);
-    CHECK(read("k")->is_ok());
-  }
-  CHECK(std::count(server.heard.begin(), server.heard.end(), "TRACKING") == 3);
+  const auto asked = [this] { return std::count(server.heard.begin(), server.heard.end(), "TRACKING"); };
+  const auto start_for = [&](int seconds) {
+    for (int n = 0; n < seconds; ++n) {
+      start();
+      pass(1s);
+      CHECK(read("k")->is_ok());
+    }
+  };
+  start_for(50);
+  CHECK(asked() == 3);
   REQUIRE(degraded.size() == 1);
   CHECK(degraded[0].find("CLIENT TRACKING") != std::string::npos);
+  start_for(100);
+  const auto before = asked();
+  CHECK((before == 4 || before == 5));
+  server.ends_upon_tracking = false;
+  start_for(300);
+  CHECK(servers->pushes("k"));
+  CHECK(asked() == before + 1);
+  CHECK(degraded.size() == 1);
+}
+
+TEST_CASE_METHOD(fixture, "a server that would push a client's own writes is not asked, and that is reported once") {
+  server.version = GENERATE("6.0.16", "6.2.7", "7.0.4");
+  make();
   CHECK(read("k")->is_ok());
+  for (int times = 0; times < 3; ++times) start();
+  CHECK_FALSE(servers->pushes("k"));
+  CHECK(server.heard == words{"GET"});
+  CHECK(server.pubsub() == nullptr);
+  REQUIRE(degraded.size() == 1);
+  CHECK(degraded[0].find("redis://A:6379: changes are pushed by Redis 6.2.8") == 0);
+  CHECK(degraded[0].find("this is " + server.version) != std::string::npos);
+  server.version = "7.0.5";
+  server.commands()->end();
+  read("k");
+  pass(100ms);
+  CHECK(read("k")->is_ok());
+  start();
+  CHECK(servers->pushes("k"));
+  CHECK(degraded.size() == 1);
+}
+
+TEST_CASE_METHOD(fixture, "a server whose version shows only when it is connected is not asked either") {
+  server.version = "7.0.4";
+  start();
+  pass(10s);
+  CHECK_FALSE(servers->pushes("k"));
+  CHECK(std::count(server.heard.begin(), server.heard.end(), "TRACKING") == 0);
+  CHECK(degraded.size() == 1);
+}
+
+TEST_CASE_METHOD(fixture, "an observer may close the client when it is told that nothing is pushed") {
+  SECTION("CLIENT TRACKING") { server.refuses_tracking = no_right; }
+  SECTION("the channel") { server.refuses_channel = "NOPERM no channel"; }
+  SECTION("the version") { server.version = "7.0.4"; }
+  SECTION("a proxy that ends the connection") { server.ends_upon_tracking = true; }
+  on_degraded = [this] { servers->close(); };
+  make();
+  read("k");
+  for (int times = 0; times < 5; ++times) {
+    start();
+    pass(1s);
+  }
+  CHECK(degraded.size() == 1);
+  CHECK(changes.empty());
 }
 
 TEST_CASE_METHOD(fixture, "a client of another run of the server is not asked for: its number is another's there") {

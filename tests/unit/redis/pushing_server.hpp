@@ -20,7 +20,8 @@ struct pushing_server : scripted_host {
     const auto& name = argv[0];
     const auto caching = std::exchange(cached_for, nullptr) == &from;
     if (name == "INFO")
-      return replies::string("# Server\r\nredis_version:7.0.15\r\nredis_mode:" + mode + "\r\nrun_id:" + run + "\r\n");
+      return replies::string("# Server\r\nredis_version:" + version + "\r\nredis_mode:" + mode + "\r\nrun_id:" + run +
+                             "\r\n");
     if (name == "AUTH") return replies::ok();
     if (name == "ROLE") return introduced.insert(&from), strings({"master"});
     if (name == "CLIENT" && argv[1] == "ID") return replies::integer(introduce(from));
@@ -64,7 +65,7 @@ struct pushing_server : scripted_host {
   words take_heard() { return std::exchange(heard, {}); }
   virtual redis::reply cluster_answer(const std::string&) { return replies::array({}); }
 
-  std::string run, mode = "standalone";
+  std::string run, mode = "standalone", version = "7.0.15";
   std::string refuses_tracking, refuses_caching, refuses_channel;
   bool ends_upon_tracking = false;
   words heard;  // after the handshakes

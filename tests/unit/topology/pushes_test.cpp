@@ -79,7 +79,9 @@ struct fixture : scripted_environment {
     return made;
   }
   void make() {
-    servers = detail::make_topology(services(), which, config{}, [](const event&) {});
+    servers = detail::make_topology(services(), which, config{}, [this](const event& e) {
+      if (e.kind == event_kind::push_degraded && closes_if_degraded) servers->close();
+    });
     servers->on_key_changed([this](std::string_view key, detail::node_id node) { changes.emplace_back(key, node); });
   }
   void start(const std::string& key) {
@@ -106,6 +108,7 @@ struct fixture : scripted_environment {
   std::vector<std::unique_ptr<node>> all;
   detail::server_list which;
   std::vector<change> changes;
+  bool closes_if_degraded = false;
   std::unique_ptr<detail::topology> servers;
 };
 
@@ -159,6 +162,23 @@ TEST_CASE_METHOD(fixture, "a slot that moves is tracked at its new node once tha
   b.change(low);
   pass(1ms);
   CHECK(changes == std::vector{change{low, servers->node_of(low)}});
+}
+
+TEST_CASE_METHOD(fixture, "an observer may close the client of a cluster when a node pushes nothing") {
+  which.kind = detail::deployment::cluster;
+  which.discovered.expected = redis::server_mode::cluster;
+  auto& a = add("A", redis::server_mode::cluster);
+  add("B", redis::server_mode::cluster);
+  SECTION("CLIENT TRACKING") { a.refuses_tracking = "NOPERM"; }
+  SECTION("the channel") { a.refuses_channel = "NOPERM"; }
+  SECTION("the version") { a.version = "7.0.4"; }
+  closes_if_degraded = true;
+  make();
+  read(low);
+  start(low);
+  pass(1s);
+  CHECK(a.connections.empty());
+  CHECK(changes.empty());
 }
 
 TEST_CASE_METHOD(fixture, "a new primary behind sentinels is asked to push, and what was tracked before is lost") {

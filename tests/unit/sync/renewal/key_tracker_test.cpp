@@ -2,6 +2,11 @@
 // Holders that the server notifies of a change by another program.
 #include "sync/renewal/key_tracker.hpp"
 
+#include <algorithm>
+#include <deque>
+#include <string>
+#include <utility>
+
 #include "unit/sync/engine_fixture.hpp"
 
 using namespace holdfast;
@@ -63,13 +68,46 @@ TEST_CASE_METHOD(renewed_hold, "a holder is told at once that its key was delete
   CHECK(heard() == "acquired lost");
 }
 
-TEST_CASE_METHOD(renewed_hold, "a change that leaves the hold is one confirmation, and the next change is asked for") {
+TEST_CASE_METHOD(renewed_hold, "a change that leaves the hold is one confirmation, and no question follows it") {
   advance(1s);
-  const auto before = sent("renew");
+  const auto before = sent("renew"), asked = questions();
   change();
   CHECK(sent("renew") == before + 1);
-  CHECK(server.last().line() == "EXISTS a");
+  CHECK(questions() == asked);
   CHECK(state(held) == lease_state::held);
+  advance(settings.ttl / 3);
+  CHECK(sent("renew") == before + 2);
+  CHECK(questions() == asked + 1);
+}
+
+namespace {
+
+/// A server that pushes a client's own writes to it, as Redis before 7.0.5 does with those of scripts.
+struct own_writes_pushed : engine_fixture {
+  bool tracked = false;
+
+  own_writes_pushed() {
+    play();
+    server.pushing = true;
+    const auto run_command = server.on_command;
+    server.on_command = [this, run_command](const fake_topology::command& asked) {
+      if (asked.argv[0] == "EXISTS") tracked = true;
+      if (asked.argv[0] != "EXISTS" && std::exchange(tracked, false)) server.change("a");
+      return run_command(asked);
+    };
+  }
+};
+
+}  // namespace
+
+TEST_CASE_METHOD(own_writes_pushed, "a server that pushes a client's own renewals causes no stream of them") {
+  const auto held = lock("a");
+  run();
+  for (int n = 0; n < 20 * 30; ++n) advance(settings.ttl / 30);
+  CHECK(state(held) == lease_state::held);
+  constexpr std::size_t regular = 20 * 3;
+  CHECK(sent("renew") <= 3 * regular + 10);
+  CHECK(sent("renew") >= 2 * regular - 10);  // the pushes come
 }
 
 TEST_CASE_METHOD(renewed_hold, "a flood of changes confirms one hold a hundred times a second") {
@@ -132,6 +170,68 @@ TEST_CASE_METHOD(engine_fixture, "a server that begins to push is asked to, for 
   run();
   CHECK(server.last().line() == "EXISTS a");
   CHECK(sent("renew") == 1);
+}
+
+namespace {
+
+/// Holds that were never renewed, and a server that begins to push and answers when the test says so.
+struct many_holds : engine_fixture {
+  std::deque<lock_call> held;
+
+  void take(int count) {
+    play();
+    server.pushing = true;
+    for (int n = 0; n < count; ++n) held.push_back(lock(std::to_string(n)));
+    run();
+    server.on_command = nullptr;
+    server.begin_pushing();
+    run();
+  }
+  std::size_t largest_question() const {
+    std::size_t most = 0;
+    for (const auto n : server.open()) most = std::max(most, server.sent(n).argv.size() - 1);
+    return most;
+  }
+  /// Answers what is open, and then what follows; returns how many questions there were.
+  std::size_t answer_rest() {
+    std::size_t all = 0;
+    while (!server.open().empty()) {
+      CHECK(server.open().size() <= detail::key_tracker::most_under_way);
+      for (const auto n : server.open()) {
+        ++all;
+        server.reply(n, replies::integer(static_cast<long long>(server.sent(n).argv.size() - 1)));
+      }
+      run();
+    }
+    return all;
+  }
+};
+
+}  // namespace
+
+TEST_CASE_METHOD(many_holds, "a server that may have forgotten all is asked by a few commands at a time") {
+  take(2'000);
+  CHECK(server.open().size() == detail::key_tracker::most_under_way);
+  CHECK(largest_question() == detail::renewals::batch_size);
+  CHECK(answer_rest() == 20);
+}
+
+TEST_CASE_METHOD(many_holds, "the keys of one slot are asked for together, although they were taken apart") {
+  server.grouped_by = [](std::string_view key) { return static_cast<detail::key_group>(key.back() - '0'); };
+  take(200);
+  CHECK(server.open().size() == 10);
+  CHECK(largest_question() == 20);
+  CHECK(answer_rest() == 10);
+}
+
+TEST_CASE_METHOD(many_holds, "a question that is not answered ends those that wait behind it") {
+  take(2'000);
+  for (const auto n : server.open()) server.fail(n, errc::unconfirmed);
+  run();
+  CHECK(server.open().empty());
+  server.begin_pushing();
+  run();
+  CHECK(answer_rest() == 20);
 }
 
 TEST_CASE_METHOD(engine_fixture, "a server that does not push is asked by renewals alone") {
