@@ -143,6 +143,9 @@ bool takes_turns(std::uint64_t seed) { return seed / 20 % 2 == 1; }
 /// Of four seeds of each of these, one has notes.
 bool keeps_notes(std::uint64_t seed) { return seed / 40 % 4 == 1; }
 
+/// Of four seeds of each of these, three have servers that push changes.
+bool is_pushed(std::uint64_t seed) { return seed / 160 % 4 != 3; }
+
 /// Everything of one seed.
 class world {
  public:
@@ -266,6 +269,7 @@ class world {
     if (kind == detail::deployment::primaries) c.red_lock.longest_ttl = c.ttl;
     if (kind == detail::deployment::cluster && random_.next() % 100 >= percent_of_sharded)
       c.cluster.pubsub = pubsub_mode::classic;
+    c.push = is_pushed(seed) ? push_mode::automatic : push_mode::off;
     return c;
   }
 
