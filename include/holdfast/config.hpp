@@ -38,7 +38,7 @@ enum class pubsub_mode {
   both,       ///< both messages for each release: to share with Redisson before and since 3.22
 };
 
-/// Whether servers push what other programs do to locks (CLIENT TRACKING: Redis 7.0.5 and later).
+/// Whether servers push what other programs do to locks (CLIENT TRACKING: Redis 7.0.5 and later, and 6.2 from 6.2.8).
 enum class push_mode {
   automatic,  ///< where the server can, and as long as a caller waits or holds a lock for long
   off,        ///< never: changes are found by asking
@@ -154,11 +154,11 @@ struct config {
 
   /// Whether servers push changes of locks. Waiters are then notified when another program deletes a lock, or when it
   /// expires. The holder of a deleted, evicted or flushed lock asks Redis before its next renewal. A server that
-  /// cannot push, or whose ACL withholds it, is asked as with `off` (event_kind::push_degraded).
-  /// Off by default, because `automatic` has run on Redis 7.0.15 alone. Before 6.2.8, and in 7.0.0 to 7.0.4, a server
-  /// also pushes the writes of a client's own scripts, so each renewal would cause the next. Waiters for a red_lock may
-  /// ask up to 100 times a second while its holder lacks a primary.
-  push_mode push = push_mode::off;
+  /// cannot push, or whose ACL withholds it, is asked as with `off` (event_kind::push_degraded). So are Redis before
+  /// 6.2.8, and 7.0.0 to 7.0.4: these push a client's own renewals to it.
+  /// A lock that is held for less than a third of its TTL costs nothing more. From the first renewal of a lock until
+  /// the last is released, the client keeps its pub/sub connection as well.
+  push_mode push = push_mode::automatic;
   /// Whether clients take turns. In its turn a client hands a lock of any kind from waiter to waiter without a command
   /// (a pass). A turn lasts until all that waited when it began have had the lock, at least 2 ms and at most 20 ms.
   /// Then this client leaves the lock to the other clients that received the release, until each has had time for a

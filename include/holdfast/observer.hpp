@@ -86,10 +86,10 @@ enum class event_kind {
   notifications_degraded,  ///< a server or proxy has no SUBSCRIBE, or the ACL withholds PUBLISH. Waiters find a
                            ///< released lock by asking (poll_cap). Reported once for each connection, and once for
                            ///< PUBLISH. Field: detail (the server's words)
-  push_degraded,           ///< a server refuses to push changes of locks: Redis before 6, a proxy, or an ACL that
-                           ///< withholds CLIENT TRACKING, CLIENT CACHING or the channel `__redis__:invalidate`. Waiters
-                           ///< and holders find changes by asking. Reported once for each connection. Field: detail
-                           ///< (the server's words)
+  push_degraded,           ///< a server pushes no changes of locks: by its version (config::push), or because a proxy
+                           ///< or an ACL withholds CLIENT TRACKING, CLIENT CACHING or the channel
+                           ///< `__redis__:invalidate`. Waiters and holders find changes by asking. Reported once for
+                           ///< each connection. Field: detail (the server's words)
   notes_degraded,          ///< the ACL withholds a right of config::notes; locks are not affected. Reported once.
                            ///< Field: detail (the server's words)
 

@@ -128,8 +128,11 @@ void watchdog::keys_in_question(node_id node) {
 }
 
 void watchdog::confirm_by_budget(share& part) {
-  const auto confirmed = part.valid_until() - (part.of.wanted.ttl - drift_of(part.of.wanted.ttl, env_.settings.drift));
-  const auto now = env_.now(), by = tracker_.budget.next(confirmed, now);
+  const auto now = env_.now();
+  const milliseconds ttl = part.of.wanted.ttl;
+  // A lease with a longer TTL may have ended since. The time of its confirmation would then lie ahead.
+  const auto confirmed = std::min(now, part.valid_until() - (ttl - drift_of(ttl, env_.settings.drift)));
+  const auto by = tracker_.budget.next(confirmed, now);
   // More changes of the same key cost nothing until it is confirmed.
   if (renewals::confirms_by(part, by)) return;
   tracker_.budget.spend(now);
