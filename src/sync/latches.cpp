@@ -39,13 +39,21 @@ void latches::try_set(const shared_keys& keys, std::uint32_t count, const owner_
   if (parts_.closed()) return done({failure{errc::shutting_down, {}}, {}});
   // The closures keep the operands, because a call refers to them until it is answered.
   const auto change = std::make_shared<const latch_call_keys>(*keys, count, mark_ttl(), field);
-  auto send = [this, change](time_point end, topology::handler then) {
-    send_until(parts_.env, end, latch_steps::try_set(*change), urgency::refusable, std::move(then));
+  const auto may_have_run = std::make_shared<bool>(false);
+  auto send = [this, change, may_have_run](time_point end, topology::handler then) {
+    auto heard = [may_have_run, then = std::move(then)](const outcome& outcome) {
+      *may_have_run |= outcome.error == errc::unconfirmed;
+      then(outcome);
+    };
+    send_until(parts_.env, end, latch_steps::try_set(*change), urgency::refusable, std::move(heard));
   };
-  auto answered = [this, change,
+  auto answered = [this, change, may_have_run,
                    done = parts_.calls.until_closed(errc::shutting_down, std::move(done))](const outcome& outcome) {
     auto reply = latch_steps::read_set(outcome);
-    if (!reply.failed) parts_.env.note_withheld_message(outcome);
+    if (!reply.failed)
+      parts_.env.note_withheld_message(outcome);
+    else if (*may_have_run)
+      reply.failed->code = errc::unconfirmed;
     done(std::move(reply));
   };
   ask_twice(parts_.env, parts_.env.settings.command_timeout, std::move(send), std::move(answered));

@@ -78,6 +78,23 @@ TEST_CASE_METHOD(latch_fixture, "a count-down whose connection ends is sent agai
   check_nothing_is_left();
 }
 
+TEST_CASE_METHOD(latch_fixture, "a set whose answers are lost is unconfirmed, and one that was never sent is not") {
+  const auto lost = try_set(3);
+  fails(errc::unconfirmed);
+  advance(0ms);
+  fails(errc::unreachable);
+  CHECK(lost.failed_with(errc::unconfirmed));
+  const auto answered = try_set(3);
+  fails(errc::unconfirmed);
+  advance(0ms);
+  answers(replies::integers({1, 0}));
+  CHECK(answered.succeeded());
+  link_down();
+  const auto not_sent = try_set(3);
+  advance(10s);
+  CHECK(not_sent.failed_with(errc::unreachable));
+}
+
 TEST_CASE_METHOD(latch_fixture, "a caller that waits for a latch is counted until its wait ends, or its client") {
   const auto count = std::make_shared<waiter_count>();
   settings.observer = count;
