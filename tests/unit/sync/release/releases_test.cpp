@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "sync/release/releases.hpp"
 
+#include "support/seeded_random.hpp"
 #include "unit/sync/engine_fixture.hpp"
 
 using namespace holdfast;
@@ -134,6 +135,9 @@ TEST_CASE_METHOD(fixture, "not yours after a release that the server refused mea
 }
 
 TEST_CASE_METHOD(fixture, "a release of several keys is sent again every 20 ms while their slot moves") {
+  seeded_random jitter(1);  // with it a backoff grows
+  detail::environment with_jitter{clock, timers, server, jitter, settings};
+  under_test.emplace(with_jitter);
   in_background();
   errs("TRYAGAIN Multiple keys request during rehashing of slot");
   advance(0ms);
@@ -144,6 +148,7 @@ TEST_CASE_METHOD(fixture, "a release of several keys is sent again every 20 ms w
   }
   frees();
   CHECK(under_test->idle());
+  under_test.reset();
 }
 
 TEST_CASE_METHOD(fixture, "a release without an answer is unconfirmed after the command timeout and goes on") {
