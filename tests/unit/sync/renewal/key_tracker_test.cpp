@@ -132,6 +132,27 @@ TEST_CASE_METHOD(renewed_hold, "a holder is told at once that all keys were dele
   CHECK(state(held) == lease_state::lost);
 }
 
+TEST_CASE_METHOD(engine_fixture, "a holder is told at once also after the end of a lease with a longer TTL") {
+  play();
+  server.pushing = true;
+  const owner who;
+  const auto outer = lock("a", by(who));
+  run();
+  const auto inner = lock("a", by(who, {.ttl = 3 * settings.ttl}));
+  run();
+  REQUIRE(inner.granted());
+  unlock(inner);
+  run();
+  for (int n = 0; n < 10 && server.last().argv[0] != "EXISTS"; ++n) advance(settings.ttl / 3);
+  REQUIRE(server.last().line() == "EXISTS a");
+  advance(100ms);
+  node.clear();
+  server.change("a");
+  run();
+  advance(10ms);
+  CHECK(state(outer) == lease_state::lost);
+}
+
 TEST_CASE_METHOD(renewed_hold, "a key that went between the renewal and the question is found missing") {
   server.on_command = [this](const fake_topology::command& c) -> std::optional<redis::reply> {
     if (c.argv[0] == "EXISTS") node.clear();
