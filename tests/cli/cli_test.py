@@ -1170,7 +1170,7 @@ def acl_is_enough(place):
     """The subcommands, and so the library's client, under exactly the rule that is printed."""
     text = place.finish("acl", "--server-version", "7.0", "--prefix", "app:")
     check(text.startswith("redis-cli ACL SETUSER locker on '>PASSWORD' resetkeys '~app:*' resetchannels "
-                          "'&redisson_lock__channel:{app:*' -@all +eval "), text)
+                          "'&redisson_lock__channel:{app:*' '&__redis__:invalidate' -@all +eval "), text)
     version_ = re.search(r"redis_version:(\S+)", place.server.do("INFO", "server").decode())[1]
     url = place.server.url + "?key_prefix=app:"
     login = {"HOLDFAST_USER": "locker", "HOLDFAST_PASSWORD": "pw"}
@@ -1212,9 +1212,9 @@ def acl_is_enough(place):
 
 @case
 def acl(place):
-    service = ("redis-cli ACL SETUSER locker on '>PASSWORD' resetkeys '~app:*' resetchannels '&redisson_lock__channel:{app:*' -@all "
-               "+eval +evalsha +exists +hexists +hget +hset +hdel +hlen +hgetall +pttl +pexpire +del +publish +subscribe "
-               "+unsubscribe +ping '+client|setname' '+client|id' '+client|kill' +info +role\n")
+    service = ("redis-cli ACL SETUSER locker on '>PASSWORD' resetkeys '~app:*' resetchannels '&redisson_lock__channel:{app:*' "
+               "'&__redis__:invalidate' -@all +eval +evalsha +exists +hexists +hget +hset +hdel +hlen +hgetall +pttl +pexpire +del +publish +subscribe "
+               "+unsubscribe +ping '+client|setname' '+client|id' '+client|kill' +info +role '+client|tracking' '+client|caching'\n")
     sentinels = ("redis-cli ACL SETUSER watcher on '>PASSWORD' resetchannels '&+switch-master' -@all '+sentinel|master' "
                  "'+sentinel|get-master-addr-by-name' '+sentinel|sentinels' '+sentinel|myid' +subscribe +ping +info "
                  "+role '+client|setname' '+client|id' '+client|kill'\n")

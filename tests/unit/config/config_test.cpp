@@ -254,7 +254,7 @@ TEST_CASE("a printed config shows its fields and no secret") {
         "key_file=\"\" server_name=\"\" insecure_skip_verification=false} key_prefix=\"a\\x00\" ttl=30000ms "
         "command_timeout=500ms "
         "connect_timeout=2000ms drift=0.010000 poll_cap=5000ms reconnect_cap=5000ms "
-        "health_check_interval=10000ms token_ttl=0ms push=off turns=true notes=false observer=set quiet=false "
+        "health_check_interval=10000ms token_ttl=0ms push=auto turns=true notes=false observer=set quiet=false "
         "pending_commands=65536 min_replicas=0 node_map=[] sentinel.user=\"\" sentinel.password=\"\" "
         "sentinel.tls=unset sentinel.strict=false "
         "cluster.pubsub=auto red_lock.primaries=[] red_lock.longest_ttl=0ms red_lock.delayed_restart=true");

@@ -195,7 +195,7 @@ TEST_CASE("a field that was set wins over the URL of sentinels and clusters") {
   CHECK_FALSE(resolve(with_url("redis+sentinel://s1/m?strict_sentinel=off")).values.sentinel.strict);
   CHECK_FALSE(resolve(with_url("redis://s1?turns=off")).values.turns);
   CHECK(resolve(with_url("redis://s1")).values.turns);
-  CHECK(resolve(with_url("redis://s1")).values.push == push_mode::off);
+  CHECK(resolve(with_url("redis://s1")).values.push == push_mode::automatic);
   CHECK(resolve(with_url("redis://s1?push=auto")).values.push == push_mode::automatic);
   CHECK(resolve(with_url("redis://s1?push=off")).values.push == push_mode::off);
   CHECK(resolve(with_url("redis://s1?notes=on")).values.notes);
