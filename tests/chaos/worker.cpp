@@ -125,7 +125,6 @@ class worker {
 
   config settings(const std::vector<std::string>& urls, std::size_t number) {
     config c;
-    c.push = push_mode::automatic;
     if (urls.size() == 1) {
       c.url = urls.front();
     } else {
