@@ -16,7 +16,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::size_t kinds = 3;
-constexpr auto between_looks = 20ms;
+constexpr auto between_checks = 20ms;
 
 mutex lock_of(const client& redis, std::size_t kind, const std::string& name) {
   if (kind == 0) return redis.mutex(name);
@@ -39,7 +39,7 @@ asio::awaitable<void> kept_task::hold(std::size_t round) {
   const auto lock = lock_of(redis_, kind, name);
   auto granted = co_await as_result(lock.try_lock_for(1s));
   if (!granted || !*granted) {
-    co_await pause(between_looks);
+    co_await pause(between_checks);
     co_return;
   }
   auto held = std::move(**granted);
@@ -54,7 +54,7 @@ asio::awaitable<void> kept_task::hold(std::size_t round) {
     place.log.write("kept_lost").add("op", op);
   };
   asio::co_spawn(co_await asio::this_coro::executor, listen(place_, operation, held.lost(), lost), asio::detached);
-  while (!place_.stopping && !*lost) co_await pause(between_looks);
+  while (!place_.stopping && !*lost) co_await pause(between_checks);
   if (!*lost) place_.log.write("kept_no_longer").add("op", operation);
   co_await as_result(held.unlock());
 }
