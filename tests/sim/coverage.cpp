@@ -448,6 +448,7 @@ constexpr std::string_view expected[] = {
     "try_set: server_refused",
     "try_set: set",
     "try_set: shutting_down",
+    "try_set: unconfirmed",
     "try_set: unreachable",
     "try_set: was set",
     "unlock: closed",
