@@ -733,6 +733,7 @@ def watch(place):
     for terminal in (False, True):
         job = place.start("watch", "orders:*", "--every", "0.05", terminal=terminal)
         wait_until(lambda: b"cmd=psubscribe" in place.server.do("CLIENT", "LIST"), "it listens")
+        wait_until(lambda: b"cmd=scan" in place.server.do("CLIENT", "LIST"), "it has looked once")
         holder = place.hold("orders:1")
         job.wait_for("acquired")
         holder.signal(signal.SIGTERM)
