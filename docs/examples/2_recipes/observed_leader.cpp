@@ -3,15 +3,23 @@
 // with its address. The router sees each new leader, each new value, and the time without a leader.
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <chrono>
 #include <holdfast/holdfast.hpp>
 #include <iostream>
 namespace asio = boost::asio;
 
-asio::awaitable<void> candidate(holdfast::client& redis, std::string address) {
+asio::awaitable<void> candidate(holdfast::client& redis, std::string address, const std::string& routed_to) {
   const auto chief = redis.election("chief");
+  asio::steady_timer work(redis.get_executor());
   auto body = [&](holdfast::lease& lead) -> asio::awaitable<void> {
     // Give lead.token() to every resource: it refuses an older term.
     co_await chief.proclaim(lead, address + ", ready");
+    while (routed_to != address + ", ready") {
+      work.expires_after(std::chrono::milliseconds(1));
+      co_await work.async_wait(asio::use_awaitable);
+    }
   };
   co_await holdfast::keep_running(chief.candidate(address), body, {.restart = holdfast::restart_policy::never});
 }
@@ -34,8 +42,8 @@ int main(int argc, char** argv) {
   };
   asio::co_spawn(io, route(router, last), rethrow);
   auto in_turn = [&]() -> asio::awaitable<void> {
-    co_await candidate(one, "10.0.0.1:80");
-    co_await candidate(two, "10.0.0.2:80");
+    co_await candidate(one, "10.0.0.1:80", last);
+    co_await candidate(two, "10.0.0.2:80", last);
   };
   asio::co_spawn(io, in_turn, rethrow);
   io.run();
