@@ -173,8 +173,10 @@ void connection::ask_for_pushes() {
   if (!up() || !pushed_to_ || pushed_to_->run != server_.run) return;
   if (const auto why = unfit_for_pushes()) return refuse_pushes(*why);
   if (given().now() < push_question_from_) return set_pushes(push_state::postponed);
-  push_question_ = execute({std::make_shared<push_question>(*this, pushed_to_->client),
-                            {.timeout = node().silence_limit, .rank = urgency::obligation, .waits_for_reply = true}});
+  auto question = std::make_shared<push_question>(*this, pushed_to_->client);
+  push_command_ = question.get();
+  push_question_ = execute(
+      {std::move(question), {.timeout = node().silence_limit, .rank = urgency::obligation, .waits_for_reply = true}});
 }
 
 // A client that does not exist has ended since: its connection reports that, and another one follows.
@@ -205,12 +207,12 @@ void connection::refuse_pushes(const failure& why) {
   report_no_pushes(why);
 }
 
-// A proxy may end the connection upon a command that it does not know. Then it is asked again after pauses that grow:
-// an outage may have ended the connections as well.
+// A proxy may end the connection upon a command that it does not know: it has answered all before. Then it is asked
+// again after pauses that grow, because an outage may have ended the connections as well.
 void connection::lose_pushes() {
   const auto question = std::exchange(push_question_, 0);
-  if (question == 0 || pending_.forget(question) || ++push_question_ends_ < most_push_ends)
-    return set_pushes(push_state::off);
+  const bool is_suspect = question != 0 && !pending_.forget(question) && pending_.oldest_lost() == push_command_;
+  if (!is_suspect || ++push_question_ends_ < most_push_ends) return set_pushes(push_state::off);
   push_question_from_ = given().now() + push_question_pause_.next(given().random);
   refuse_pushes(fail(node(), errc::unreachable, "the connection ends upon CLIENT TRACKING"));
 }

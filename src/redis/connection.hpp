@@ -173,6 +173,7 @@ class connection final : public link {
   bool no_messages_reported_ = false;
   std::optional<handshake::identity> pushed_to_;
   ticket push_question_ = 0;                   // that has no answer
+  const command* push_command_ = nullptr;      // the command of the last question; only compared
   unsigned push_question_ends_ = 0;            // connections in a row that ended before its answer
   detail::retry_backoff push_question_pause_;  // after too many of them
   detail::time_point push_question_from_{};    // the end of that pause

@@ -106,6 +106,8 @@ class pending_queue {
 
   /// The connection ended, now: written commands are lost, and next_lost() returns them; waiting ones stay.
   void disconnected(time_point now);
+  /// The first lost command: all before it had been answered. Null: none, or an abandoned one.
+  const command* oldest_lost() const noexcept { return lost_.empty() ? nullptr : lost_.front().command.get(); }
   /// The oldest lost command that was not abandoned. Both need no memory.
   std::optional<answered> next_lost() noexcept;
   /// Returns all waiting commands. No command may be written and unanswered.

@@ -1587,4 +1587,7 @@ MUTANTS = [
     Mutant("the loss of a command that was warned hides its status", "src/cli/keep.cpp",
            "!(warned_ && failure.code() == errc::lost)",
            "!(warned_ && failure.code() == errc::closed)"),
+    Mutant("the end of a connection is held against CLIENT TRACKING, which waited behind others", "src/redis/connection.cpp",
+           " && pending_.oldest_lost() == push_command_;",
+           ";"),
 ]

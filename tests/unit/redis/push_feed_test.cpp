@@ -359,6 +359,30 @@ TEST_CASE_METHOD(fixture, "a proxy that ends the connection upon CLIENT TRACKING
   CHECK(degraded.size() == 1);
 }
 
+TEST_CASE_METHOD(fixture, "connections that end while earlier commands have no answer say nothing of CLIENT TRACKING") {
+  begin();
+  server.stalls = true;
+  for (int times = 0; times < 4; ++times) {
+    server.refuses = true;
+    REQUIRE(server.commands());
+    server.commands()->end();
+    pass(1ms);
+    send("k", {.timeout = {}, .rank = redis::urgency::obligation});
+    server.heard.clear();
+    server.refuses = false;
+    for (int looks = 0; looks < 100 && server.heard.size() < 2; ++looks) pass(20ms);
+    REQUIRE(server.heard.size() >= 2);
+    CHECK(server.heard[0] == "GET");
+    CHECK(server.heard[1] == "TRACKING");
+  }
+  server.stalls = false;
+  server.commands()->end();
+  pass(2s);
+  start();
+  CHECK(servers->pushes("k"));
+  CHECK(degraded.empty());
+}
+
 TEST_CASE_METHOD(fixture, "a server that would push a client's own writes is not asked, and that is reported once") {
   server.version = GENERATE("6.0.16", "6.2.7", "7.0.4");
   make();

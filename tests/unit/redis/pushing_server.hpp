@@ -29,6 +29,7 @@ struct pushing_server : scripted_host {
     if (name == "CLUSTER" || name == "CONFIG") return cluster_answer(name);
     if (name == "PING" && introduced.insert(&from).second) return replies::status("PONG");
     heard.push_back(name == "CLIENT" ? argv[1] : name);
+    if (stalls && name == "GET") forgotten.insert(&from);
     if (name == "PING") return replies::status("PONG");
     if (name == "SUBSCRIBE" || name == "UNSUBSCRIBE" || name == "SSUBSCRIBE" || name == "SUNSUBSCRIBE")
       return subscribe(from, argv);
@@ -68,7 +69,8 @@ struct pushing_server : scripted_host {
   std::string run, mode = "standalone", version = "7.0.15";
   std::string refuses_tracking, refuses_caching, refuses_channel;
   bool ends_upon_tracking = false;
-  words heard;  // after the handshakes
+  bool stalls = false;  // answers nothing more on a connection from a GET on
+  words heard;          // after the handshakes
   std::map<connection*, long long> ids, redirects;
   std::set<connection*> listening, introduced;
   std::map<std::string, std::set<connection*>> tracked;
