@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// What a crowd of waiters costs, and how soon the next has the lock of a process that is killed, or runs its worker.
+// The cost of a crowd of waiters. The time until the next process has the lock, or runs the worker, of one that is
+// killed.
 #include <malloc.h>
 
 #include <boost/asio/async_result.hpp>

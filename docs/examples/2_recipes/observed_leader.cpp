@@ -28,7 +28,7 @@ asio::awaitable<void> route(holdfast::client& redis, std::string& last) {
   const auto chief = redis.election("chief");
   for (auto now = co_await chief.leader();; now = co_await chief.next(now)) {
     if (now) last = now->value;
-    if (now && now->value == "10.0.0.2:80, ready") break;  // a router goes on for ever
+    if (now && now->value == "10.0.0.2:80, ready") break;  // a real router goes on
   }
 }
 

@@ -44,7 +44,7 @@ void key_tracker::ask(node_id node, const renewals::shares& parts, std::size_t h
   send(node, wanted, false);
 }
 
-// What waits from an earlier time is asked for once.
+// Shares that still wait are replaced: each share is asked for once.
 void key_tracker::ask_all(node_id node, grouped_shares parts, std::size_t held) {
   auto& all = backlogs_[node];
   all.forget();

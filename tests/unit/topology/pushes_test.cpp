@@ -72,14 +72,14 @@ struct fixture : scripted_environment {
     auto& made = *all.emplace_back(std::make_unique<node>(host, owners));
     if (mode == redis::server_mode::cluster) made.mode = "cluster";
     network.hosts[at(host)] = &made;
-    if (which.kind == detail::deployment::sentinel) return made;
-    auto& server = which.servers.emplace_back();
+    if (deployed.kind == detail::deployment::sentinel) return made;
+    auto& server = deployed.servers.emplace_back();
     server.at = at(host);
     server.expected = mode;
     return made;
   }
   void make() {
-    servers = detail::make_topology(services(), which, config{}, [this](const event& e) {
+    servers = detail::make_topology(services(), deployed, config{}, [this](const event& e) {
       if (e.kind == event_kind::push_degraded && closes_if_degraded) servers->close();
     });
     servers->on_key_changed([this](std::string_view key, detail::node_id node) { changes.emplace_back(key, node); });
@@ -106,7 +106,7 @@ struct fixture : scripted_environment {
 
   words owners{"A", "B"};
   std::vector<std::unique_ptr<node>> all;
-  detail::server_list which;
+  detail::server_list deployed;
   std::vector<change> changes;
   bool closes_if_degraded = false;
   std::unique_ptr<detail::topology> servers;
@@ -115,8 +115,8 @@ struct fixture : scripted_environment {
 }  // namespace
 
 TEST_CASE_METHOD(fixture, "the node of a cluster that owns a key pushes its change, and no other node is asked") {
-  which.kind = detail::deployment::cluster;
-  which.discovered.expected = redis::server_mode::cluster;
+  deployed.kind = detail::deployment::cluster;
+  deployed.discovered.expected = redis::server_mode::cluster;
   auto& a = add("A", redis::server_mode::cluster);
   auto& b = add("B", redis::server_mode::cluster);
   make();
@@ -138,8 +138,8 @@ TEST_CASE_METHOD(fixture, "the node of a cluster that owns a key pushes its chan
 }
 
 TEST_CASE_METHOD(fixture, "a slot that moves is tracked at its new node once that is asked") {
-  which.kind = detail::deployment::cluster;
-  which.discovered.expected = redis::server_mode::cluster;
+  deployed.kind = detail::deployment::cluster;
+  deployed.discovered.expected = redis::server_mode::cluster;
   add("A", redis::server_mode::cluster);
   auto& b = add("B", redis::server_mode::cluster);
   make();
@@ -165,8 +165,8 @@ TEST_CASE_METHOD(fixture, "a slot that moves is tracked at its new node once tha
 }
 
 TEST_CASE_METHOD(fixture, "an observer may close the client of a cluster when a node pushes nothing") {
-  which.kind = detail::deployment::cluster;
-  which.discovered.expected = redis::server_mode::cluster;
+  deployed.kind = detail::deployment::cluster;
+  deployed.discovered.expected = redis::server_mode::cluster;
   auto& a = add("A", redis::server_mode::cluster);
   add("B", redis::server_mode::cluster);
   SECTION("CLIENT TRACKING") { a.refuses_tracking = "NOPERM"; }
@@ -182,14 +182,14 @@ TEST_CASE_METHOD(fixture, "an observer may close the client of a cluster when a 
 }
 
 TEST_CASE_METHOD(fixture, "a new primary behind sentinels is asked to push, and what was tracked before is lost") {
-  which.kind = detail::deployment::sentinel;
-  which.primary_name = "orders";
+  deployed.kind = detail::deployment::sentinel;
+  deployed.primary_name = "orders";
   add("A");
   auto& b = add("B");
   fake_sentinel sentinel;
   network.hosts[at("s")] = &sentinel;
-  which.servers.emplace_back().at = at("s");
-  which.servers.back().expected = redis::server_mode::sentinel;
+  deployed.servers.emplace_back().at = at("s");
+  deployed.servers.back().expected = redis::server_mode::sentinel;
   make();
   start("k");
   pass(1s);
@@ -211,7 +211,7 @@ TEST_CASE_METHOD(fixture, "a new primary behind sentinels is asked to push, and 
 }
 
 TEST_CASE_METHOD(fixture, "each of several primaries pushes for itself, and a majority counts as all") {
-  which.kind = detail::deployment::primaries;
+  deployed.kind = detail::deployment::primaries;
   auto& a = add("A");
   auto& b = add("B");
   add("C").refuses_tracking = "NOPERM";
