@@ -89,7 +89,8 @@ build_bench() {
   run cmake --build --preset release --target holdfast_bench
 }
 
-# Skipped tests with their reasons, then the last line. A test that could not be run has failed.
+# The last lines of each failed test, skipped tests with their reasons, then the last line: a log may be cut at its begin.
+# A test that could not be run has failed.
 summary() { # JUnit file
   awk '
     function attribute(name,   text) {
@@ -98,12 +99,20 @@ summary() { # JUnit file
       sub("\".*", "", text)
       return text
     }
-    /<testcase / { name = attribute("name"); status = attribute("status"); because = "" }
+    function print_end(   i) {
+      for (i = lines > shown ? lines - shown + 1 : 1; i <= lines; i++) print "  " line[i % shown]
+    }
+    BEGIN { shown = 20 }
+    /<testcase / { name = attribute("name"); status = attribute("status"); because = ""; lines = 0 }
+    status == "fail" {
+      sub("^\t*<system-out>", "")
+      if (!/^\t*<\/?[a-z]/) line[++lines % shown] = $0
+    }
     /<skipped message="SKIP_/ { status = "skipped" }
     status == "skipped" && /skipped: / { because = $0; sub(".*skipped: ", "", because) }
     /<\/testcase>/ {
       if (status == "run") passed++
-      else if (status != "skipped") { failed++; print "failed: " name }
+      else if (status != "skipped") { failed++; print "failed: " name; print_end() }
       else { skipped++; print "skipped: " name " (" because ")" }
     }
     END { printf "%d passed, %d failed, %d skipped\n", passed, failed, skipped; exit failed > 0 || passed == 0 }
