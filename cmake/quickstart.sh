@@ -89,7 +89,7 @@ build_bench() {
   run cmake --build --preset release --target holdfast_bench
 }
 
-# The last lines of each failed test, skipped tests with their reasons, then the last line: a log may be cut at its begin.
+# The last lines of each failed test, since a log may be cut at its begin; skipped tests with reasons; the last line.
 # A test that could not be run has failed.
 summary() { # JUnit file
   awk '

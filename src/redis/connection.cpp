@@ -16,8 +16,9 @@ namespace {
 // Commands that are overdue within the same millisecond are looked at together.
 constexpr auto resolution = std::chrono::milliseconds{1};
 
-// One end, or two, may be an accident.
+// One end, or two, may be an accident. In an outage connections end soon: each lives for a while before it is asked.
 constexpr unsigned most_push_ends = 3;
+constexpr auto push_proof = std::chrono::milliseconds{250};
 constexpr std::chrono::milliseconds first_push_pause = std::chrono::minutes(1),
                                     longest_push_pause = std::chrono::hours(1);
 const std::string usable_for_pushes =
@@ -208,7 +209,7 @@ void connection::refuse_pushes(const failure& why) {
 }
 
 // A proxy may end the connection upon a command that it does not know: it has answered all before. Then it is asked
-// again after pauses that grow, because an outage may have ended the connections as well.
+// again after pauses that grow, because outages may have ended the connections as well.
 void connection::lose_pushes() {
   const auto question = std::exchange(push_question_, 0);
   const bool is_suspect = question != 0 && !pending_.forget(question) && pending_.oldest_lost() == push_command_;
@@ -248,6 +249,7 @@ void connection::on_up(const handshake& introduced) {
     if (replaced && !closed() && listener_) listener_(false);
     if (!closed() && listener_) listener_(true);
   }
+  if (push_question_ends_ != 0) push_question_from_ = std::max(push_question_from_, answered_ + push_proof);
   if (up()) ask_for_pushes();
   if (up()) arm();
 }

@@ -176,7 +176,7 @@ class connection final : public link {
   const command* push_command_ = nullptr;      // the command of the last question; only compared
   unsigned push_question_ends_ = 0;            // connections in a row that ended before its answer
   detail::retry_backoff push_question_pause_;  // after too many of them
-  detail::time_point push_question_from_{};    // the end of that pause
+  detail::time_point push_question_from_{};    // no question before
   push_state pushes_ = push_state::off;
   std::function<void()> pushes_changed_;
   bool no_pushes_reported_ = false;

@@ -383,6 +383,31 @@ TEST_CASE_METHOD(fixture, "connections that end while earlier commands have no a
   CHECK(degraded.empty());
 }
 
+TEST_CASE_METHOD(fixture, "connections that an outage ends soon say nothing of CLIENT TRACKING") {
+  server.ends_upon_tracking = true;
+  start();
+  server.ends_upon_tracking = false;
+  server.heard.clear();
+  const auto connect = [this] {
+    const auto got = read("k");
+    for (int looks = 0; looks < 40 && got->times == 0; ++looks) pass(10ms);
+    CHECK(got->is_ok());
+  };
+  for (int times = 0; times < 4; ++times) {
+    connect();
+    pass(100ms);
+    start();
+    REQUIRE(server.commands());
+    server.commands()->end();
+  }
+  CHECK(std::count(server.heard.begin(), server.heard.end(), "TRACKING") == 0);
+  connect();
+  pass(250ms);
+  start();
+  CHECK(servers->pushes("k"));
+  CHECK(degraded.empty());
+}
+
 TEST_CASE_METHOD(fixture, "a server that would push a client's own writes is not asked, and that is reported once") {
   server.version = GENERATE("6.0.16", "6.2.7", "7.0.4");
   make();
