@@ -24,6 +24,22 @@ asio::awaitable<std::optional<any_lease>> taken(Lock lock, std::optional<millise
   co_return std::optional<any_lease>(std::move(*got));
 }
 
+struct lease_after {
+  lease granted{};
+  std::exception_ptr failed{};
+};
+
+asio::awaitable<lease_after> downgraded(holdfast::shared_mutex of, lease write) {
+  lease_after after;
+  try {
+    co_await of.downgrade(write);
+  } catch (...) {
+    after.failed = std::current_exception();
+  }
+  after.granted = std::move(write);
+  co_return after;
+}
+
 bool is_held(const any_lease& granted) noexcept {
   return std::visit([](const auto& each) { return each.held(); }, granted);
 }
@@ -86,8 +102,12 @@ std::optional<lock_core::serial> lock_core::acquire(const owner& thread, std::op
 
 // Before the hold is kept: without memory for the note, the lock is not taken.
 lock_core::serial lock_core::keep(const owner& thread, any_lease granted) {
-  if (thread == this_thread() && !holds_.any_of(thread)) note_hold(shared_from_this());
+  note_thread(thread);
   return holds_.keep(thread, std::move(granted));
+}
+
+void lock_core::note_thread(const owner& thread) {
+  if (thread == this_thread() && !holds_.any_of(thread)) note_hold(shared_from_this());
 }
 
 lock_core::serial lock_core::lock(const owner& thread) { return *acquire(thread, std::nullopt); }
@@ -156,6 +176,27 @@ void lock_core::renew(const owner& thread, milliseconds ttl) {
   run_on_newest(thread, [ttl](any_lease& newest) {
     return std::visit([ttl](auto& granted) { return granted.renew(ttl); }, newest);
   });
+}
+
+// During the command the hold is in no list: a lease that is replaced must not move.
+void lock_core::downgrade(const owner& thread, const holdfast::shared_mutex& of, lock_core& reader) {
+  check_here();
+  auto write = take_newest(thread);
+  auto after = home().get(thread, downgraded(of, std::get<lease>(std::move(write.granted))), errc::closed);
+  if (!after.failed) {
+    if (write.ended) *write.ended = {.known = true};
+    reader.keep(thread, std::move(after.granted));
+    return;
+  }
+  write.granted = std::move(after.granted);
+  note_thread(thread);
+  holds_.put_back(std::move(write));
+  std::rethrow_exception(after.failed);
+}
+
+thread_hold lock_core::take_newest(const owner& thread) {
+  holds_.with_own(thread, [](const thread_hold&) {});
+  return *take_out(thread);
 }
 
 void lock_core::feed(const owner& thread) noexcept {

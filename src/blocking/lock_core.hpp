@@ -15,6 +15,7 @@
 #include <holdfast/multi_lock.hpp>
 #include <holdfast/mutex.hpp>
 #include <holdfast/owner.hpp>
+#include <holdfast/shared_mutex.hpp>
 
 #include "blocking/io_thread.hpp"
 #include "blocking/this_thread.hpp"
@@ -63,6 +64,9 @@ class lock_core final : public thread_end_listener, public std::enable_shared_fr
     auto operation = holds_.with_own(thread, [&begin](thread_hold& own) { return begin(own.granted); });
     home().run(thread, std::move(operation), errc::closed);
   }
+  /// The thread's newest hold, a writer's, becomes one of `reader`, the other side. If that fails, it stays here, and
+  /// the failure is thrown.
+  void downgrade(const owner& thread, const holdfast::shared_mutex& of, lock_core& reader);
   void check(const owner& thread);
   void unlock(const owner& thread) noexcept;
   void give_back(thread_hold held) noexcept;
@@ -95,7 +99,9 @@ class lock_core final : public thread_end_listener, public std::enable_shared_fr
   std::optional<serial> acquire(const owner& thread, std::optional<milliseconds> wait,
                                 const std::stop_token& stop = {});
   serial keep(const owner& thread, any_lease granted);
-  void check_here() const;  // throws closed in a child process
+  void note_thread(const owner& thread);
+  thread_hold take_newest(const owner& thread);  // throws not_held
+  void check_here() const;                       // throws closed in a child process
 
   const std::vector<std::shared_ptr<io_thread>> homes_;
   const any_lock underlying_;

@@ -30,6 +30,10 @@ void shared_mutex::end() noexcept {
   const auto reads = detail::access::core(reader_)->close();
 }
 
+void shared_mutex::downgrade() {
+  detail::access::core(*this)->downgrade(detail::this_thread(), of_, *detail::access::core(reader_));
+}
+
 unsigned shared_mutex::read_holds() const {
   const auto core = detail::access::core(*this);
   return core->home().get(detail::this_thread(), of_.read_holds(), errc::shutting_down);

@@ -59,6 +59,8 @@ class thread_holds {
   void join(const call_ptr& waiting);
   /// Returns the serial number of the new hold.
   std::uint64_t keep(const owner& thread, any_lease granted);
+  /// Takes a hold back that take_out() gave, as the newest of its thread.
+  void put_back(thread_hold held);
   /// Calls `use(thread_hold&)` with the newest hold of this thread. Throws not_held without one.
   template <class Use>
   auto with_own(const owner& thread, Use use) {

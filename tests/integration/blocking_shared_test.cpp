@@ -150,6 +150,57 @@ TEST_CASE_METHOD(readers_world, "a thread that reads may read again while a writ
   check_free();
 }
 
+TEST_CASE_METHOD(readers_world, "a writer that downgrades lets waiting readers in, and keeps writers out") {
+  blocking::client redis(settings()), elsewhere(settings());
+  auto s = redis.shared_mutex("s"), far = elsewhere.shared_mutex("s");
+  std::unique_lock writing(s);
+  auto reading = std::async(std::launch::async, [&] { return std::shared_lock(far).owns_lock(); });
+  see([&] { return eye("ZCARD", "holdfast_readers:{s}") == 1; });
+  writing.release();
+  s.downgrade();
+  CHECK_FALSE(s.held());
+  CHECK(s.reader().held());
+  CHECK(reading.get());
+  CHECK_FALSE(in_thread([&] { return far.try_lock(); }));
+  s.unlock_shared();
+  CHECK(in_thread([&] { return far.try_lock_for(20s) && (far.unlock(), true); }));
+  check_free();
+}
+
+TEST_CASE_METHOD(readers_world, "a thread that cannot downgrade writes as before") {
+  blocking::client redis(settings());
+  auto s = redis.shared_mutex("s");
+  CHECK(client_side::code_of_call([&] { s.downgrade(); }) == errc::not_held);
+  const std::unique_lock writing(s);
+  const auto stop = s.get_stop_token();
+  {
+    const std::unique_lock nested(s);
+    CHECK(client_side::code_of_call([&] { s.downgrade(); }) == errc::already_held);
+    CHECK(s.hold_count() == 2);
+  }
+  CHECK(s.held());
+  CHECK_FALSE(stop.stop_requested());
+  eye("DEL", "s");
+  see([&] { return stop.stop_requested(); });
+  CHECK(client_side::code_of_call([&] { s.downgrade(); }) == errc::lost);
+  CHECK_FALSE(s.reader().held());
+}
+
+TEST_CASE_METHOD(readers_world, "a section that downgrades ends in order, and the loss of its read hold is told") {
+  blocking::client redis(settings());
+  auto s = redis.shared_mutex("s");
+  std::stop_token writes, reads;
+  blocking::with_lock(s, [&](const std::stop_token& stop) {
+    writes = stop;
+    s.downgrade();
+    reads = s.reader().get_stop_token();
+  });
+  eye("DEL", "s");
+  see([&] { return reads.stop_requested(); });
+  CHECK_FALSE(writes.stop_requested());
+  s.unlock_shared();
+}
+
 TEST_CASE_METHOD(readers_world, "an unlock_shared by a thread that does not read does nothing and is told") {
   blocking::client redis(settings());
   auto s = redis.shared_mutex("s");

@@ -25,7 +25,7 @@ namespace holdfast::blocking {
 /// holder(). reader() has the same members for the read side. remaining_ttl() and force_unlock() are about both sides.
 /// with_lock(shared, f) writes, and with_lock(shared.reader(), f) reads.
 ///
-/// Otherwise both sides are as lockable. There is no downgrade: a read nested in a write keeps others out.
+/// Otherwise both sides are as lockable. A read nested in a write keeps others out: downgrade() lets readers in.
 class HOLDFAST_EXPORT shared_mutex : public mutex {
  public:
   shared_mutex(shared_mutex&&) noexcept = default;
@@ -57,6 +57,18 @@ class HOLDFAST_EXPORT shared_mutex : public mutex {
   /// Releases the newest read hold that this thread has taken through this object, as lockable::unlock(). If other
   /// readers of this client share the hold, it sends nothing.
   void unlock_shared() noexcept { reader_.unlock(); }
+
+  /// Turns the newest write hold that this thread has taken through this object into a read hold. No other owner can
+  /// write in between. Waiting readers are woken. End it by unlock_shared(). A std::unique_lock would unlock the write
+  /// side: call its release() first. A stop token of the write hold hears of no later loss: take
+  /// reader().get_stop_token(). Takes no longer than a command. Throws:
+  /// - not_held: this thread writes by no hold of this object
+  /// - already_held: the write hold has others nested in it
+  /// - lost, closed, corrupt_lock, unconfirmed and not_replicated: the write hold is lost; call unlock()
+  /// - unreachable, server_refused, overloaded, or another refusal of the server: the thread writes as before
+  ///
+  /// Source: holdfast::shared_mutex::downgrade().
+  void downgrade();
 
   /// The read side as a lock. lock() is lock_shared(), and unlock() is unlock_shared(). Use it for with_lock, for
   /// multi_lock, and to look at a read hold: `prices.reader().held()`. It lives as long as this object.
