@@ -95,6 +95,7 @@ mutex mutex_of(const client& client, const lock_options_given& wanted, const con
   if (wanted.exclusive) return client.shared_mutex(wanted.name).writer();
   if (wanted.simple) return client.simple_mutex(wanted.name);
   if (wanted.fenced) return client.fenced_mutex(wanted.name);
+  if (wanted.election) return client.election(wanted.name).candidate({});
   return client.mutex(wanted.name);
 }
 

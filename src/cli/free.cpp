@@ -33,6 +33,7 @@ std::string refusal_of(const key_facts& key, const lock_options_given& wanted) {
 void complete(lock_options_given& wanted, const key_facts& key) {
   if (wanted.simple || wanted.permits > 0) return;
   wanted.exclusive = key.lock && key.lock->is_shared;
+  wanted.election = key.lock && key.lock->leader;
   wanted.simple = key.type == "string" && !(key.lock && key.lock->permits);
   if (wanted.simple || !key.lock || !key.lock->permits) return;
   const auto& permits = *key.lock->permits;  // the script needs the total for a missing counter alone

@@ -232,10 +232,11 @@ void interface::add_views() {
                     "also strings with a TTL that other programs wrote: locks of other libraries, and data");
   command->footer("For the columns: holdfast inspect --help.");
 
-  command = add("inspect",
-                "Show one lock: holder, process, count, since when, TTL, token, waiters, note; or a semaphore: "
-                "permits; or a shared_mutex: writer or readers",
-                [this] { return inspect(inspect_); });
+  command =
+      add("inspect",
+          "Show one lock: holder, process, count, since when, TTL, token, waiters, note; or a semaphore: "
+          "permits; or a shared_mutex: writer or readers; or an election: the leader's value, and its term as token",
+          [this] { return inspect(inspect_); });
   add_access(*command, inspect_.access);
   command->add_option("name", inspect_.name, "name of the lock")->required()->type_name("NAME");
   command->footer(
@@ -250,9 +251,10 @@ void interface::add_views() {
 }
 
 void interface::add_care() {
-  auto* command =
-      add("watch", "Print a line for each lock, permit or read hold that is taken, waited for, released or ended",
-          [this] { return watch(watch_); });
+  auto* command = add("watch",
+                      "Print a line for each lock, permit or read hold that is taken, waited for, released or ended, "
+                      "and for each value that a leader proclaims",
+                      [this] { return watch(watch_); });
   add_access(*command, watch_.access);
   command->add_option("pattern", watch_.pattern, "a name, or names with * ? [ab]. Default: all")->type_name("PATTERN");
   add_duration(*command, "--every", watch_.every, "time between two polls. Default: 1 s");

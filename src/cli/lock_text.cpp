@@ -19,6 +19,8 @@ namespace {
 // Columns of `list`: long texts move the rest of their line. The last one has no width.
 constexpr std::array<std::size_t, 9> widths{28, 12, 5, 10, 7, 16, 20, 24, 40};
 
+constexpr std::size_t longest_shown = 200;  // bytes of a leader's value: as many as a note has
+
 std::string row(std::initializer_list<std::string_view> cells) {
   std::string line;
   std::size_t column = 0;
@@ -55,7 +57,20 @@ std::string kind_text(const lock_facts& lock) {
   return std::string(lock.kind) + ' ' + std::to_string(lock.votes) + '/' + std::to_string(lock.primaries);
 }
 
+std::string note_text(const lock_facts& lock) { return lock.note ? shown(*lock.note) : "-"; }
+
+/// The last column of `list`.
+std::string remark_text(const lock_facts& lock) {
+  if (!lock.leader) return note_text(lock);
+  return "leader " + leader_text(*lock.leader) + (lock.note ? "; " + note_text(lock) : "");
+}
+
 }  // namespace
+
+std::string leader_text(const std::string& value) {
+  if (value.empty()) return "-";
+  return shown(std::string_view(value).substr(0, longest_shown)) + (value.size() > longest_shown ? "…" : "");
+}
 
 std::string process_text(const std::optional<process_facts>& process) {
   if (!process) return "-";
@@ -82,7 +97,7 @@ std::string lines_of(const lock_facts& lock) {
   if (!lock.has_several())
     return row({shown(lock.name), kind_text(lock), std::to_string(lock.count), duration_text(lock.first().ttl),
                 number_or_dash(lock.waiters), number_or_dash(lock.token), since_text(lock.since),
-                process_text(lock.first().process), shown(lock.first().holder), lock.note ? shown(*lock.note) : "-"});
+                process_text(lock.first().process), shown(lock.first().holder), remark_text(lock)});
   auto lines = row({shown(lock.name), lock.kind, std::to_string(lock.count), duration_text(lock.first().ttl),
                     number_or_dash(lock.waiters), "-", "-", "-", "-", several_text(lock)});
   for (const auto& hold : lock.holds)
@@ -105,6 +120,7 @@ std::string paragraph_of(const lock_facts& lock) {
       lines.emplace_back("         ",
                          "and " + std::to_string(more) + (lock.permits ? " more, which end later" : " more"));
   } else {
+    if (lock.leader) lines.emplace_back("leader   ", leader_text(*lock.leader));
     lines.insert(lines.end(), {{"holder   ", shown(lock.first().holder) + (lock.is_written() ? ", writes" : "")},
                                {"process  ", process_text(lock.first().process)},
                                {"count    ", std::to_string(lock.count)},
@@ -112,7 +128,7 @@ std::string paragraph_of(const lock_facts& lock) {
                                {"ttl      ", duration_text(lock.first().ttl)},
                                {"token    ", number_or_dash(lock.token)},
                                {"waiters  ", number_or_dash(lock.waiters)},
-                               {"note     ", lock.note ? shown(*lock.note) : "-"}});
+                               {"note     ", note_text(lock)}});
   }
   std::string text;
   for (const auto& [title, value] : lines) {
@@ -168,6 +184,8 @@ json::object json_of(const lock_facts& lock) {
   put_hold(object, lock.first());
   object["permits"] = nullptr;
   object["readers"] = nullptr;
+  object["leader"] = nullptr;
+  if (lock.leader) put_bytes(object, "leader", *lock.leader);
   if (lock.has_several()) {
     object["holder"] = nullptr;
     object["process"] = nullptr;

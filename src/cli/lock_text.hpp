@@ -22,6 +22,8 @@ boost::json::object json_of(const permit_facts& permits, const std::vector<hold_
 void put_hold(boost::json::object& into, const hold_facts& hold);
 /// Of a shared mutex that is read: the number of its read holds, and those that are shown.
 boost::json::object json_of_readers(const lock_facts& lock);
+/// The value of a leader, for people: the first 200 bytes, or "-" for an empty one.
+std::string leader_text(const std::string& value);
 /// "4711 on web-3 (billing)", or "-".
 std::string process_text(const std::optional<process_facts>& process);
 

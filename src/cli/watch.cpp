@@ -28,7 +28,8 @@
 ///
 /// Decision: a message about a shared mutex tells only that it is time to look. A writer that gives up its wait sends
 /// one while another writes, and one release may send two. So a hold ends when it is missing, and a hold of a shared
-/// mutex that begins and ends between two looks is not seen.
+/// mutex that begins and ends between two looks is not seen. The same holds for an election, whose terms tell one hold
+/// from the next. Its observers' message of a term comes after an end that nobody has told.
 ///
 /// Decision: patterns (PSUBSCRIBE), because a subscription to each channel would count as a waiter. Sharded channels
 /// have no patterns, so a cluster is polled alone. Publishers count this program as a client that received a release.
@@ -39,10 +40,16 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-bool is_of_shared_mutex(std::string_view channel) {
+/// The meaning of a message: a hold has ended; something may have changed; or somebody leads, perhaps with a new value.
+enum class notice { release, change, leader };
+
+notice notice_of(std::string_view channel, std::string_view text) {
   const auto stem = channel.substr(0, channel.find(':'));
-  return stem == channels::shared_mutex || stem == channels::wake;
+  if (stem == channels::election) return text == "0" ? notice::change : notice::leader;
+  return stem == channels::shared_mutex || stem == channels::wake ? notice::change : notice::release;
 }
+
+bool is_election(const lock_facts* lock) { return lock && lock->leader; }
 
 class watching {
  public:
@@ -113,38 +120,40 @@ class watching {
     }
     co_await reader_->list_processes();
     for (auto& [name, lock] : now) reader_->name_processes(lock);
-    const auto told = co_await names_told();
+    const auto told = co_await notices();
     for (const auto& [name, lock] : now)
       if (!told.contains(name)) compare(known_.contains(name) ? &known_.at(name) : nullptr, &lock);
     for (const auto& [name, lock] : known_)
       if (!told.contains(name) && !now.contains(name)) compare(&lock, nullptr);
-    for (const auto& [name, of_shared] : told) {
+    for (const auto& [name, notice] : told) {
       now.erase(name);
       if (auto known = known_.extract(name)) now.insert(std::move(known));
     }
     known_ = std::move(now);
     first_ = false;
-    for (const auto& [name, of_shared] : told) co_await look_at(name, of_shared);
+    for (const auto& [name, notice] : told) co_await look_at(name, notice);
   }
 
-  /// The names whose messages came during a poll; true: from a channel of a shared mutex. A poll that sees the end of
-  /// their holds must not call it an end without a message.
-  asio::awaitable<std::map<std::string, bool>> names_told() {
-    std::map<std::string, bool> names;
+  /// The names whose messages came during a poll, with the first one of each: it is about the hold that is known. A
+  /// poll that sees the end of their holds must not call it an end without a message.
+  asio::awaitable<std::map<std::string, notice>> notices() {
+    std::map<std::string, notice> names;
     while (listener_) {
       const auto message = co_await listener_->next(milliseconds(0));
       if (!message) break;
-      if (const auto name = name_in(*message)) names.insert_or_assign(*name, is_of_shared_mutex(channel_of(*message)));
+      if (const auto name = name_in(*message)) names.emplace(*name, notice_in(*message));
     }
     co_return names;
   }
 
-  static const std::string& channel_of(const redis::reply& message) { return message.elements[2].text; }
+  static notice notice_in(const redis::reply& message) {
+    return notice_of(message.elements[2].text, message.elements[3].text);
+  }
 
   /// Empty: it is no message about a name that is watched.
   std::optional<std::string> name_in(const redis::reply& message) const {
     if (message.elements.size() != 4) return std::nullopt;
-    auto name = reader_->name_of_channel(channel_of(message));
+    auto name = reader_->name_of_channel(message.elements[2].text);
     return name && is_watched(*name) ? name : std::nullopt;
   }
 
@@ -165,12 +174,12 @@ class watching {
       }
       const auto message = co_await listener_->next(left);
       const auto name = message ? name_in(*message) : std::nullopt;
-      if (name) co_await look_at(*name, is_of_shared_mutex(channel_of(*message)));
+      if (name) co_await look_at(*name, notice_in(*message));
     }
   }
 
   /// After a message about this name.
-  asio::awaitable<void> look_at(std::string name, bool of_shared) {
+  asio::awaitable<void> look_at(std::string name, notice received) {
     auto key = co_await reader_->read(name);
     const auto is_known = [](const hold_facts& hold) { return hold.process.has_value(); };
     if (key.lock && !std::all_of(key.lock->holds.begin(), key.lock->holds.end(), is_known)) {
@@ -179,14 +188,15 @@ class watching {
     }
     auto before = known_.extract(name);
     const auto* lock = before ? &before.mapped() : nullptr;
-    if (of_shared || (key.lock && key.lock->has_several())) {
-      report_ends("released", lock, key.lock ? &*key.lock : nullptr);
+    const auto* now = key.lock ? &*key.lock : nullptr;
+    if (received != notice::release || (now && now->has_several()) || is_election(lock) || is_election(now)) {
+      report_ends(received == notice::leader ? "ended" : "released", lock, now);
     } else {  // the hold before the message has ended, even if its holder has the lock again
       lock ? report_ends("released", lock, nullptr) : report("released", nullptr, nullptr, name);
       lock = nullptr;
     }
-    if (!key.lock) co_return;
-    report_begins(lock, &*key.lock);
+    if (!now) co_return;
+    report_begins(lock, now);
     known_.insert_or_assign(name, std::move(*key.lock));
   }
 
@@ -202,14 +212,17 @@ class watching {
   void report_begins(const lock_facts* before, const lock_facts* now) {
     for (const auto& hold : gone(now, before)) report(first_ ? "held" : "acquired", now, &hold, now->name);
     const auto waiters = [](const lock_facts* lock) { return lock && lock->waiters ? *lock->waiters : 0; };
+    if (is_election(before) && is_election(now) && before->token == now->token && before->leader != now->leader)
+      report("proclaimed", now, nullptr, now->name);
     if (now && waiters(before) != waiters(now)) report("waiters", now, nullptr, now->name);
   }
 
-  /// The holds of `from` that `in` does not have. A downgrade keeps the holder and ends the hold. Some permits or read
-  /// holds may not be shown: then one that is missing may be one of them.
+  /// The holds of `from` that `in` does not have. A downgrade keeps the holder and ends the hold, and so does another
+  /// term of one leader. Some permits or read holds may not be shown: then one that is missing may be one of them.
   static std::vector<hold_facts> gone(const lock_facts* from, const lock_facts* in) {
     if (!from) return {};
     if (!in || in->is_read != from->is_read) return from->holds;
+    if (is_election(from) && in->token != from->token) return from->holds;
     std::vector<hold_facts> missing;
     if (from->hidden() > 0 || in->hidden() > 0) return missing;
     for (const auto& hold : from->holds) {
@@ -234,6 +247,7 @@ class watching {
       line += "  " + std::to_string(lock->waiters.value_or(0));
     else if (hold)
       line += "  " + shown(hold->holder) + "  " + process_text(hold->process);
+    if (is_election(lock) && happened != "waiters") line += "  " + leader_text(*lock->leader);
     print(line);
   }
 

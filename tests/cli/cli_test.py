@@ -19,7 +19,7 @@ import threading
 import time
 from pathlib import Path
 
-from rig import ACL, OWNER, ErrorReply, Failure, Job, Redis, check, plain, wait_until
+from rig import ACL, OWNER, Connection, ErrorReply, Failure, Job, Redis, check, plain, wait_until
 from schema import complaints
 
 CASES = {}
@@ -87,7 +87,7 @@ class Place:
             if server.process.poll() is None:
                 # `watch` asks for the pattern of its names first.
                 gaps = [gap for gap in server.refusals()
-                        if not re.match(r"channel (redisson_lock__channel|holdfast_simple|redisson_sc|redisson_rwlock|holdfast_wake):\*", gap)]
+                        if not re.match(r"channel (redisson_lock__channel|holdfast_simple|redisson_sc|redisson_rwlock|holdfast_wake|holdfast_election):\*", gap)]
                 check(not gaps, f"refused: {gaps}")
 
     def close(self):
@@ -839,6 +839,134 @@ def watch_of_readers_and_writers(place):
     job.finish()
     found = [tuple(line.split()[:3:2]) for line in job.output.splitlines() if not line.startswith("waiters")]
     check(found == expected, f"{job.output}\ninstead of\n{expected}")
+
+
+class Election:
+    """The election "region", by the library's own scripts."""
+
+    def __init__(self, place):
+        self.folder, self.server = place.root / "src/protocol/election", place.server
+
+    def run(self, script, keys, *words):
+        text = (self.folder / f"{script}.lua").read_text(encoding="utf-8")
+        return self.server.do("EVAL", text, len(keys), *keys, *words)
+
+    def elect(self, number, value, name="region"):
+        """The term."""
+        return self.run("campaign", [name, f"redisson_lock_token:{{{name}}}"], 50_000, f"{OWNER}:{number}", value, "publish",
+                        f"holdfast_election:{{{name}}}")[0]
+
+    def proclaim(self, number, value):
+        self.run("proclaim", ["region"], f"{OWNER}:{number}", value, "publish", "holdfast_election:{region}")
+
+    def resign(self, number):
+        self.run("resign", ["region"], "publish", "redisson_lock__channel:{region}", "holdfast_election:{region}", f"{OWNER}:{number}")
+
+    def listen(self, stem):
+        connection = Connection(self.server.path)
+        connection.do("SUBSCRIBE", f"{stem}:{{region}}")
+        return connection
+
+
+@case
+def elections(place):
+    """list and inspect show the leader's value and term. A hash that only looks like an election is no lock."""
+    titles = "NAME  KIND  COUNT TTL  WAITERS TOKEN  SINCE  PROCESS  HOLDER  NOTE\n"
+    election = Election(place)
+    term = election.elect(1, HOSTILE)
+    place.transcript(["list"], titles + f"region  election  1  TIME  0  TOKEN -  -  OWNER  leader {SHOWN}\n")
+    candidate, observer = (election.listen(stem) for stem in ("redisson_lock__channel", "holdfast_election"))
+    place.transcript(["inspect", "region"], f"name  region\nkind  election\nleader  {SHOWN}\nholder  OWNER\nprocess  -\ncount  1\n"
+                     "since  -\nttl  TIME\ntoken  TOKEN\nwaiters  1\nnote  -\n")
+    line, = place.lines("list")
+    check((line["kind"], line["leader"], line["token"], line["holder"]) == ("election", HOSTILE, term, f"{OWNER}:1"), line)
+    place.server.do("SET", "holdfast_note:{region}", f"1790000000000 {OWNER}:1 why")
+    check(f"leader {SHOWN}; why" in place.finish("list") and place.lines("inspect", "region")[0]["note"] == "why", "the leader's note")
+    for connection in candidate, observer:
+        connection.close()
+    place.server.do("DEL", "region")
+
+    election.elect(2, "")
+    check(place.finish("list").endswith("leader -\n") and place.lines("list")[0]["leader"] == "", "an empty value")
+    place.server.do("DEL", "region")
+    for value in (b"x" * 200, b"x" * 65_536, b"\xff" * 201):
+        election.elect(3, value)
+        line, = place.lines("inspect", "region")
+        check(line["kind"] == "election" and bytes.fromhex(line.get("leader_hex", "")) in (b"", value), line)
+        check(line["leader"] == value.decode(errors="backslashreplace"), "programs get the whole value")
+        shown = value[:200].decode(errors="backslashreplace") + ("…" if len(value) > 200 else "")
+        check(f"leader {shown}\n" in place.finish("list"), "people get the first 200 bytes")
+        place.server.do("DEL", "region")
+
+    for fields in (["leader", "x", "term", "5", "visits", "1"], ["leader", "x", "term", "five", f"{OWNER}:1", "1"],
+                   ["leader", "x", "term", "5", f"{OWNER}:1", "one"], ["leader", "x", "term", "5", f"{OWNER}:1", "1", "more", "1"]):
+        place.server.do("HSET", "hash", *fields)
+        check(place.lines("list") == [], f"{fields} is no election")
+        place.finish("inspect", "hash", status=65)
+        place.finish("free", "hash", status=65)
+        check(place.server.do("DEL", "hash") == 1, f"{fields}: data was freed")
+
+
+@case
+def elections_are_freed(place):
+    """The next candidate and the observers hear of it."""
+    election = Election(place)
+    connections = [election.listen(stem) for stem in ("redisson_lock__channel", "holdfast_election")]
+    for terminal in (False, True):
+        election.elect(1, "10.0.0.7:443")
+        check(connections[1].read()[2] != b"0", "elected")
+        text = plain(place.finish("free", "region", terminal=terminal))
+        check(text == "region is freed; it was held by OWNER\n", text)
+        check(not place.server.do("EXISTS", "region"), "the election still has a leader")
+        check([connection.read()[2] for connection in connections] == [b"0", b"0"], "both are told")
+    for connection in connections:
+        connection.close()
+    election.elect(1, "10.0.0.7:443")
+    check(place.lines("free", "region") == [{"name": "region", "freed": True, "holder": f"{OWNER}:1", "permits": None, "readers": None}],
+          "JSON of free")
+
+
+@case
+def watch_of_elections(place):
+    """Each term is a hold of its own. A leader is seen by the observers' message, and a new value as well."""
+    election = Election(place)
+    election.elect(1, "a:1")
+    job = place.start("watch", "region", "--every", "30").wait_for("held")
+    election.proclaim(1, "a:2")
+    job.wait_for("proclaimed")
+    election.resign(1)
+    job.wait_for("released")
+    election.elect(2, "b:1")
+    job.wait_for("acquired")
+    place.server.do("DEL", "region")  # as the end of its TTL: nobody is told
+    election.elect(3, "c:1")
+    job.wait_for("acquired", 2)
+    place.server.do("MULTI")
+    election.resign(3)
+    election.elect(3, "c:2")
+    place.server.do("EXEC")
+    job.wait_for("acquired", 3)
+    place.finish("free", "region")
+    job.wait_for("released", 3)
+    job.signal(signal.SIGTERM)
+    job.finish()
+    found = [" ".join(line.replace(" -  ", " ").split()) for line in job.output.splitlines() if not line.startswith("waiters")]
+    expected = [f"{event} region {OWNER}:{number} {value}" for event, number, value in (
+        ("held", 1, "a:1"), ("released", 1, "a:2"), ("acquired", 2, "b:1"), ("ended", 2, "b:1"), ("acquired", 3, "c:1"),
+        ("released", 3, "c:1"), ("acquired", 3, "c:2"), ("released", 3, "c:2"))]
+    expected.insert(1, "proclaimed region a:2")
+    check(found == expected, f"{job.output}\ninstead of\n{expected}")
+
+    election.elect(4, "d:1")
+    job = place.start("watch", "--every", "0.02", "--json").wait_for("held")
+    place.server.do("HSET", "region", "leader", "d:2")
+    job.wait_for("proclaimed")
+    job.signal(signal.SIGTERM)
+    job.finish()
+    lines = [json.loads(line) for line in job.output.splitlines()]
+    for line in lines:
+        place.fits("watch", line)
+    check([(line["event"], line["leader"]) for line in lines] == [("held", "d:1"), ("proclaimed", "d:2")], "a poll sees it as well")
 
 
 @case

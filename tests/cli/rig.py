@@ -116,7 +116,7 @@ class Redis:
     def restrict(self, service, of_sentinel):
         """The rights of an operator, by `holdfast acl`."""
         version = re.search(r"redis_version:(\S+)", self.do("INFO", "server").decode())[1]
-        text = subprocess.check_output([ACL, "acl", "--json", "--operator", "--fenced", "--simple", "--permits", "--shared", "--notes", "--braces",
+        text = subprocess.check_output([ACL, "acl", "--json", "--operator", "--fenced", "--simple", "--permits", "--shared", "--election", "--notes", "--braces",
                                         "--server-version", version, "--url", service])
         self.allow(json.loads(text.splitlines()[of_sentinel])["rules"])
 

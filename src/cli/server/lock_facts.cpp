@@ -83,6 +83,25 @@ std::optional<lock_facts> shared_lock_of(const redis::reply& mode, const redis::
   return lock;
 }
 
+std::optional<lock_facts> election_of(const redis::reply& size, const redis::reply& fields) {
+  if (size.integer != 3 || fields.elements.size() != 2) return std::nullopt;
+  lock_facts lock;
+  lock.kind = "election";
+  const auto& pairs = fields.elements[1].elements;
+  for (std::size_t i = 0; i + 1 < pairs.size(); i += 2) {
+    const auto& field = pairs[i].text;
+    const auto number = detail::parse_number(pairs[i + 1].text);
+    if (field == "leader")
+      lock.leader = pairs[i + 1].text;
+    else if (field == "term" && number)
+      lock.token = static_cast<std::uint64_t>(*number);
+    else if (is_owner_field(field) && number)
+      lock.holds.assign(1, {field});
+  }
+  if (!lock.leader || !lock.token || lock.holds.empty()) return std::nullopt;
+  return lock;
+}
+
 std::optional<lock_facts> lock_of_string(const redis::reply& text, long long ttl, bool of_any_program) {
   if (text.type != redis::reply::kind::string || text.text.size() > longest_value) return std::nullopt;
   if (!is_owner_field(text.text) && (!of_any_program || ttl < 0)) return std::nullopt;

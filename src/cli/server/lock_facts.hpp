@@ -43,6 +43,7 @@ struct lock_facts {
   std::optional<permit_facts> permits{};  // of a semaphore
   bool is_shared = false;                 // a shared mutex: it is read, or written by one holder
   bool is_read = false;
+  std::optional<std::string> leader{};  // of an election: the value of its leader, whose term is the token
 
   const hold_facts& first() const { return holds.front(); }
   bool is_written() const noexcept { return is_shared && !is_read; }
@@ -55,11 +56,12 @@ struct lock_facts {
 /// end are shown. Redis has no order for read holds, so any of them are shown.
 inline constexpr std::size_t most_holds = 100;
 
-/// The stems of the channels for releases.
+/// The stems of the channels for releases, and for the leaders of elections.
 namespace channels {
 inline constexpr std::string_view mutex = "redisson_lock__channel", simple_mutex = "holdfast_simple",
                                   semaphore = "redisson_sc", shared_mutex = "redisson_rwlock", wake = "holdfast_wake",
-                                  all[] = {mutex, simple_mutex, semaphore, shared_mutex, wake};
+                                  election = "holdfast_election",
+                                  all[] = {mutex, simple_mutex, semaphore, shared_mutex, wake, election};
 }  // namespace channels
 
 /// The contents of one key.
@@ -69,7 +71,8 @@ struct key_facts {
   std::string refusal{};
   std::optional<lock_facts> lock{};    // empty: no lock
   std::optional<long long> counter{};  // of a string that is an integer: perhaps a semaphore's
-  bool has_fields = false;             // a hash of several fields: perhaps that of a shared mutex
+  bool has_fields = false;             // a hash of several fields: perhaps a shared mutex or an election
+  std::optional<long long> waiters{};  // subscribers to the channel of a mutex of this name
 };
 
 /// Pure: the shape of a hash or a string that is a lock.
@@ -85,6 +88,9 @@ std::optional<lock_facts> lock_of_string(const redis::reply& text, long long ttl
 /// hash is no shared mutex.
 std::optional<lock_facts> shared_lock_of(const redis::reply& mode, const redis::reply& size,
                                          const redis::reply& fields);
+
+/// `size`: HLEN; `fields`: the answer to HSCAN. Empty: the hash is no election that has a leader.
+std::optional<lock_facts> election_of(const redis::reply& size, const redis::reply& fields);
 
 /// The number of a counter; empty: it is none.
 std::optional<long long> counter_of_string(const redis::reply& text);

@@ -176,7 +176,7 @@ asio::awaitable<std::vector<key_facts>> lock_reader::read_keys(session& server, 
   }
   co_await complete(server, found);
   co_await complete_semaphores(server, found);
-  co_await complete_shared(server, found);
+  co_await complete_hashes(server, found);
   co_return found;
 }
 
@@ -252,8 +252,8 @@ asio::awaitable<void> lock_reader::read_permits(session& server, std::vector<key
   }
 }
 
-asio::awaitable<void> lock_reader::complete_shared(session& server, std::vector<key_facts>& keys) {
-  std::vector<key_facts*> found;  // a shared mutex has one server
+asio::awaitable<void> lock_reader::complete_hashes(session& server, std::vector<key_facts>& keys) {
+  std::vector<key_facts*> found;  // a shared mutex and an election have one server
   std::vector<words> commands;
   for (auto& key : keys) {
     if (of_several() || !key.has_fields) continue;
@@ -271,11 +271,12 @@ asio::awaitable<void> lock_reader::complete_shared(session& server, std::vector<
   auto reply = replies.begin();
   for (auto*& key : found) {
     key->lock = shared_lock_of(reply[0], reply[1], reply[2]);
+    if (!key->lock) key->lock = election_of(reply[1], reply[2]);
     if (auto& lock = key->lock) {
       lock->name = key->key.substr(settings_.values.key_prefix.size());
       lock->holds.front().ttl = reply[3].integer;
       if (!lock->is_read) add_note(*lock, reply[4]);
-      lock->waiters = subscribers(reply[5]);
+      lock->waiters = lock->leader ? key->waiters : subscribers(reply[5]);
       name_processes(*lock);
     }
     if (!key->lock || !key->lock->is_read) key = nullptr;
@@ -314,13 +315,14 @@ std::size_t lock_reader::take_contents(key_facts& key, const std::vector<redis::
   key.lock = hash ? lock_of_hash(replies[at]) : lock_of_string(replies[at], ttl, any_string_);
   if (!hash) key.counter = counter_of_string(replies[at]);
   const auto& page = replies[at].elements;
+  key.waiters = subscribers(replies[at + 3]);
   key.has_fields = hash && page.size() == 2 && (page[0].text != "0" || page[1].elements.size() > 2);
   if (key.lock) {
     key.lock->name = key.key.substr(settings_.values.key_prefix.size());
     key.lock->holds.front().ttl = ttl;
     name_processes(*key.lock);
     add_note(*key.lock, replies[at + 2]);
-    key.lock->waiters = subscribers(replies[at + 3]);
+    key.lock->waiters = key.waiters;
     key.lock->primaries = of_several() ? settings_.servers.size() : 1;
     if (of_several()) key.lock->kind = "red_lock";
     if (const auto token = hash ? detail::parse_number(replies[at + 4].text) : std::nullopt) {

@@ -19,8 +19,9 @@ namespace holdfast::cli {
 ///
 /// Decision: SCAN, and two pipelines for each of its batches: the types, then the contents of hashes and strings. A
 /// batch with counters takes a third one, for the number of permits below each, and one with permits a fourth. Hashes
-/// of several fields and their readers are read in the same way. So a list of any length needs the memory of one batch.
-/// One of mutexes has no command for other kinds. A lock is shown twice if SCAN names its key twice.
+/// of several fields, and the readers of a shared mutex, are read in the same way. So a list of any length needs the
+/// memory of one batch. One of mutexes has no command for other kinds. A lock is shown twice if SCAN names its key
+/// twice.
 class lock_reader {
  public:
   static asio::awaitable<std::unique_ptr<lock_reader>> open(network& over, const detail::settings& settings);
@@ -52,7 +53,7 @@ class lock_reader {
   asio::awaitable<std::vector<key_facts>> read_keys(session& server, const std::vector<std::string>& keys);
   asio::awaitable<void> complete(session& server, std::vector<key_facts>& keys);
   asio::awaitable<void> complete_semaphores(session& server, std::vector<key_facts>& keys);
-  asio::awaitable<void> complete_shared(session& server, std::vector<key_facts>& keys);
+  asio::awaitable<void> complete_hashes(session& server, std::vector<key_facts>& keys);
   asio::awaitable<void> read_readers(session& server, std::vector<key_facts*> locks);
   asio::awaitable<void> read_permits(session& server, std::vector<key_facts*> semaphores, long long now);
   asio::awaitable<void> show_batch(std::size_t server, std::vector<std::string> keys, const finder& found);

@@ -229,7 +229,7 @@ words least_rules(const permission_demand& demand) {
     if (demand.shared || demand.operates) grant(channels::shared_mutex);
     if (demand.shared || demand.operates) grant(channels::wake);
     if (demand.shared) grant("holdfast_waiters");
-    if (demand.election) grant("holdfast_election");
+    if (demand.election || demand.operates) grant(channels::election);
     // The channel of a latch has braces around any name.
     if (demand.latch) rules.push_back("&redisson_countdownlatch__channel__{" + pattern_of(demand.prefix) + '*');
   }
