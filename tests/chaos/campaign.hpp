@@ -54,6 +54,9 @@ constexpr bool has_kept_locks(campaign c) noexcept {
 /// The count of a latch is lost with the data of its server.
 constexpr bool has_latches(campaign c) noexcept { return c == campaign::within || c == campaign::beside; }
 
+/// Terms go on rising after a server has forgotten its data: they are no less than the time of its clock.
+constexpr bool has_elections(campaign c) noexcept { return c == campaign::within || c == campaign::outside; }
+
 inline constexpr std::size_t workers = 4;
 
 /// Processes of another library.

@@ -11,6 +11,7 @@ from collections import Counter
 
 from checker import history as histories
 from checker.changes import changed_holds, changes
+from checker.elections import elections, judged_observers
 from checker.latches import latches, opened_latches
 from checker.liveness import hand_overs, liveness, percentile
 from checker.machine import slowness, unexplained_stalls
@@ -19,10 +20,13 @@ from checker.rules import Breaks, by_lock, claims, counts, exclusion, finality, 
 from checker.sides import sides, waits_of_sides
 from checker.wholes import wholes
 
-RULES = (exclusion, reads, claims, counts, releases, tokens, signals, finality, liveness, wholes, order, sides, residue, sums, latches, changes)
+RULES = (exclusion, reads, claims, counts, releases, tokens, signals, finality, liveness, wholes, order, sides, residue, sums, latches, elections, changes)
 SEVERAL = ("of any_of", "of multi_lock", "of a semaphore", "looks at permits", "of readers", "of writers", "readers beside another client's")
 WAITS = tuple(f"judged waits of {side}s" for side in histories.SIDES)
-OF_CAMPAIGN = {"within": ("lost updates", "judged changes", "latches opened", *WAITS, *SEVERAL), "outside": ("lost updates", *SEVERAL), "beside": (*SEVERAL, "latches opened", "of peers"),
+ELECTION = ("leaders", "leaders seen")
+OF_CAMPAIGN = {"within": ("lost updates", "judged changes", "latches opened", "judged observers", *ELECTION, *WAITS, *SEVERAL),
+               "outside": ("lost updates", *ELECTION, *SEVERAL),
+               "beside": (*SEVERAL, "latches opened", "of peers"),
                "red": ("lost updates", "votes withheld"),
                "sentinel": (*SEVERAL, "failovers", "lost", "stale writes refused"),
                "cluster": (*SEVERAL, "failovers", "slots moved", "lost", "stale writes refused")}
@@ -111,6 +115,9 @@ def summary(history):
         "latches opened": len(opened_latches(history)),
         "count-downs": sum(call.verb == "count_down" for call in history.latch_calls),
         "count-downs without an answer": sum(call.verb == "count_down" and call.value is None for call in history.latch_calls),
+        "leaders": sum(lead.term is not None for lead in history.campaigns),
+        "leaders seen": sum(sight.term > 0 for sight in history.sights),
+        "judged observers": sum(1 for _ in judged_observers(history)),
         "reentries": sum(len(hold.reentries) for hold in history.holds),
         "forgotten": forgotten(history),
         "lost": sum(hold.lost_at is not None for hold in history.holds),

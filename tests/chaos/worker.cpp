@@ -17,8 +17,10 @@
 #include <boost/asio/use_awaitable.hpp>
 
 #include "chaos/arguments.hpp"
+#include "chaos/candidate_task.hpp"
 #include "chaos/kept_task.hpp"
 #include "chaos/latch_task.hpp"
+#include "chaos/observer_task.hpp"
 #include "chaos/task.hpp"
 
 namespace holdfast::chaos {
@@ -107,15 +109,21 @@ class worker {
         latches_.emplace_back(place_, redis, of_all, workers * crew.clients, seeds.below(UINT64_MAX));
       ++of_all;
     }
+    if (!has_elections(campaign_)) return;
+    const auto home = given.text("worker") + "-" + given.text("life") + "-";
+    candidates_.emplace_back(place_, clients_.front(), home, seeds.below(UINT64_MAX));
+    observers_.emplace_back(place_, clients_.back());
   }
 
   void start() {
     stop_.async_wait([this](const error_code&, int) { place_.stopping = true; });
     asio::co_spawn(io_, beat(place_), rethrow);
-    working_ = tasks_.size() + kept_.size() + latches_.size();
+    working_ = tasks_.size() + kept_.size() + latches_.size() + candidates_.size() + observers_.size();
     for (auto& t : tasks_) asio::co_spawn(io_, work(t), rethrow);
     for (auto& t : kept_) asio::co_spawn(io_, work(t), rethrow);
     for (auto& t : latches_) asio::co_spawn(io_, work(t), rethrow);
+    for (auto& t : candidates_) asio::co_spawn(io_, work(t), rethrow);
+    for (auto& t : observers_) asio::co_spawn(io_, work(t), rethrow);
   }
 
  private:
@@ -159,6 +167,8 @@ class worker {
   std::list<task> tasks_;
   std::list<kept_task> kept_;
   std::list<latch_task> latches_;
+  std::list<candidate_task> candidates_;
+  std::list<observer_task> observers_;
   std::size_t working_ = 0;
 };
 

@@ -34,6 +34,9 @@ inline constexpr std::string_view shared_name = "shared-9";
 /// The locks that one task each holds for as long as it can, begin with this.
 inline constexpr std::string_view kept_names = "kept-";
 
+/// The election of all workers.
+inline constexpr std::string_view election_name = "election-1";
+
 /// Names of latches begin with this.
 inline constexpr std::string_view latch_names = "latch-";
 

@@ -57,7 +57,7 @@ TOOLS = {
     # One campaign within the guarantee, one outside.
     "history": Tool(("holdfast_chaos_worker", "holdfast_chaos_driver"),
                     ("python3", "{tree}/tests/chaos/history_test.py", "--build", "tests/chaos", "--seconds", "220"),
-                    700, r"^(R\d .*|the driver ended with .*)", r"^(too (?:weak|slow).*)"),
+                    700, r"^(R\d+ .*|the driver ended with .*)", r"^(too (?:weak|slow).*)"),
 }
 
 

@@ -187,6 +187,50 @@ class LatchCall:
         return f"{self.process.name}:{self.line}"
 
 
+class Campaign:
+    """A call to lead the election, and the lead that came of it. `term`: None if it did not lead, or did not live to know it."""
+
+    __slots__ = ("process", "line", "value", "begin", "term", "elected_at", "proclaimed", "proclaim_begun", "proclaim_confirmed",
+                 "resign_begun", "resign_confirmed")
+
+    def __init__(self, process, line, event):
+        self.process, self.line, self.begin, self.value = process, line, event["t"], event["value"]
+        self.term = self.elected_at = self.proclaimed = self.proclaim_begun = self.proclaim_confirmed = None
+        self.resign_begun = self.resign_confirmed = None
+
+    def add(self, event):
+        kind, t = event["ev"], event["t"]
+        if kind == "elected":
+            self.term, self.elected_at = event["term"], t
+        elif kind == "proclaim":
+            self.proclaimed, self.proclaim_begun = event["value"], t
+        elif kind == "proclaimed":
+            self.proclaim_confirmed = t
+        elif kind == "resign":
+            self.resign_begun = t
+        elif kind == "resigned":
+            self.resign_confirmed = t
+
+    def __str__(self):
+        return f"{self.process.name}:{self.line}"
+
+
+class Sight:
+    """A call of an observer. `term`: 0 if nobody led; `end`: None if the call was given no leader and no end of one."""
+
+    __slots__ = ("process", "line", "begin", "end", "term", "value")
+
+    def __init__(self, process, line, event):
+        self.process, self.line, self.begin = process, line, event["t"]
+        self.end, self.term, self.value = None, 0, None
+
+    def finish(self, event):
+        self.end, self.term, self.value = event["t"], event["term"], event.get("value")
+
+    def __str__(self):
+        return f"{self.process.name}:{self.line}"
+
+
 class Whole:
     """A call of a multi_lock: an operation for each of its locks, and a hold for each that was granted."""
 
@@ -341,6 +385,7 @@ class History:
         self.wholes = []
         self.kept, self.changes = [], []  # (lock, since when another program changed it, until when, line)
         self.latch_calls = []
+        self.campaigns, self.sights = [], []  # of the election
         self.faults = []
         self.stolen = Intervals()  # a processor was taken away from the machine
         self.forced = []  # (begin, end, lock): force_unlock() may have struck in between
@@ -380,6 +425,7 @@ def read_worker(history, path):
     process = Process(path.stem)
     history.processes.append(process)
     operations, holds, reentries, renewals, forced, kept, latch_calls = {}, {}, {}, {}, {}, {}, {}
+    campaigns, sights = {}, {}
     wholes = defaultdict(Whole)
     for line, event in lines_of(path):
         history.events += 1
@@ -412,6 +458,14 @@ def read_worker(history, path):
             history.latch_calls.append(call)
         elif kind == "latch_answer":
             latch_calls.pop(event["op"]).finish(event)
+        elif kind == "campaign":
+            campaigns[event["op"]] = Campaign(process, line, event)
+        elif kind in ("elected", "proclaim", "proclaimed", "resign", "resigned"):
+            campaigns[event["op"]].add(event)
+        elif kind == "observe":
+            sights[event["op"]] = Sight(process, line, event)
+        elif kind == "observed":
+            sights[event["op"]].finish(event)
         elif kind == "cancel":
             operations[event["op"]].cancelled_at = t
         elif kind == "look":
@@ -492,6 +546,8 @@ def read_worker(history, path):
     share_ttls([hold for hold in holds.values() if hold.of.reads])
     history.wholes += wholes.values()
     history.kept += kept.values()
+    history.campaigns += campaigns.values()
+    history.sights += sights.values()
     history.forced += [(since, since + UNANSWERED, lock) for since, lock in forced.values()]
 
 
