@@ -72,6 +72,11 @@ void check(const redis::reply& r) {
   }
   if (const auto a = detail::read_holder(r); is_value(r, a) && a.value && a.value->ttl != longest)
     require(a.value->ttl >= 0ms && a.value->ttl <= countable, "a holder's TTL can be counted in nanoseconds");
+  if (const auto a = detail::read_leader(r); is_value(r, a) && a.value) {
+    require(a.value->ttl >= 0ms && (a.value->ttl == longest || a.value->ttl <= countable),
+            "a leader's TTL can be counted in nanoseconds");
+    require(a.value->term == 0 || countable_token(a.value->term), "a term is a number that Lua counts exactly");
+  }
   is_value(r, detail::read_release(r));
   is_value(r, detail::read_flag(r));
   is_value(r, detail::read_count(r));

@@ -21,6 +21,22 @@ redis::reply told(const detail::leader_answer& of) {
                          replies::string(of.field), replies::string(of.value.value())});
 }
 
+/// Calls that wait, and holds, as an observer counts them.
+struct election_count final : observer {
+  int waiters = 0, held = 0;
+
+  void measured(const measurement& each) noexcept override {
+    const bool begins = each.kind == measurement_kind::wait_began, ends = each.kind == measurement_kind::wait_ended;
+    if (begins || ends) CHECK(each.lock_kind == "election");
+    waiters += begins - ends;
+  }
+  void on(const event& each) noexcept override {
+    const bool begins = each.kind == event_kind::acquired, ends = ends_hold(each.kind);
+    if (begins || ends) CHECK(each.lock_kind == "election");
+    held += begins - ends;
+  }
+};
+
 /// Leases outlive their engine.
 struct kept_candidates {
   std::vector<lock_call> candidates;
@@ -106,6 +122,28 @@ TEST_CASE_METHOD(election_fixture, "a lead is not passed on: the next candidate 
   CHECK(last_sent() == "campaign(a, redisson_lock_token:{a}; 30000, #2, two, publish, " + observers() + ")");
   grants_token(51);
   CHECK(second.value()->of->token() == 51U);
+}
+
+// A leader is observed for as long as a program runs. So its observers would hide the candidates.
+TEST_CASE_METHOD(election_fixture,
+                 "candidates that wait and lead are counted under their kind, and observers are not") {
+  const auto count = std::make_shared<election_count>();
+  settings.observer = count;
+  const auto first = lead();
+  CHECK(count->held == 1);
+  CHECK(count->waiters == 0);
+  const auto second = campaign("two");
+  CHECK(count->waiters == 1);
+  auto observer = next_and_listen();
+  CHECK(count->waiters == 1);
+  observer.cancel();
+  unlock(first);
+  frees();
+  run();
+  CHECK(count->held == 0);
+  grants_token(51);
+  CHECK(count->held == 1);
+  CHECK(count->waiters == 0);
 }
 
 TEST_CASE_METHOD(election_fixture, "values are written one after the other, in the order of their calls") {
