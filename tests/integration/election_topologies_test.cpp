@@ -2,11 +2,10 @@
 // Elections in a cluster, through sentinels, and with few permissions.
 #include <optional>
 #include <set>
-#include <sstream>
 #include <string>
-#include <vector>
 
 #include "integration/cluster_world.hpp"
+#include "integration/locker.hpp"
 #include "integration/sentinel_world.hpp"
 
 using namespace holdfast;
@@ -41,11 +40,6 @@ void use_election(World& w, const client& first, const client& second, const std
   CHECK(waits.answer->value().token().value() > known->term);
   CHECK(w.run(a.leader())->value == "two");
 }
-
-const std::string of_a_mutex =
-    "resetkeys resetchannels ~app:* &redisson_lock__channel:{app:* "
-    "-@all +eval +evalsha +exists +hexists +hget +hset +hdel +hlen +hgetall +pttl +pexpire +publish +del "
-    "+subscribe +unsubscribe +ping +client|setname +client|id +client|kill +info +role +select ";
 
 }  // namespace
 
@@ -106,14 +100,9 @@ TEST_CASE("a client of several primaries has no election") {
 
 TEST_CASE("a user with the permissions of the header may do everything with an election, and needs each of them") {
   world w;
-  const auto user = [&](const std::string& rights) {
-    std::vector<std::string> command{"ACL", "SETUSER", "locker", "reset", "on", ">secret"};
-    std::istringstream words(rights);
-    for (std::string word; words >> word;) command.push_back(word);
-    REQUIRE_FALSE(w.eye.call(command).is_error());
-  };
+  locker user(w);
   const auto use = [&] {
-    const auto redis = w.make([](config& c) { c.user = "locker", c.password = "secret", c.key_prefix = "app:"; });
+    const auto redis = user.make_client();
     return world::code_of_call([&] {
       const auto chief = redis.election("l");
       started<leader_now> observes(w, chief.next({}));
@@ -129,20 +118,5 @@ TEST_CASE("a user with the permissions of the header may do everything with an e
       CHECK(w.run(chief.force_unlock()));
     });
   };
-  const std::vector<std::string> words{"~redisson_lock_token:{app:*", "&holdfast_election:{app:*", "+get", "+set",
-                                       "+time"};
-  const auto all_but = [&](std::size_t withheld) {
-    std::string rights = of_a_mutex;
-    for (std::size_t n = 0; n < words.size(); ++n)
-      if (n != withheld) rights += words[n] + ' ';
-    return rights;
-  };
-  user(all_but(words.size()));
-  CHECK_FALSE(use());
-  for (std::size_t n = 0; n < words.size(); ++n) {
-    INFO("without " << words[n]);
-    w.eye("FLUSHALL");
-    user(all_but(n));
-    CHECK(use() == errc::no_permission);
-  }
+  user.check_needs({"~redisson_lock_token:{app:*", "&holdfast_election:{app:*", "+get", "+set", "+time"}, use);
 }

@@ -2,11 +2,10 @@
 // Latches in a cluster, through sentinels, and with few permissions.
 #include <list>
 #include <set>
-#include <sstream>
 #include <string>
-#include <vector>
 
 #include "integration/cluster_world.hpp"
+#include "integration/locker.hpp"
 #include "integration/sentinel_world.hpp"
 
 using namespace holdfast;
@@ -33,11 +32,6 @@ void use_latch(World& w, const client& first, const client& second, const std::s
   w.until([&] { return all.front().succeeded() && all.back().succeeded(); });
   CHECK(w.run(a.try_wait()));
 }
-
-const std::string of_a_mutex =
-    "resetkeys resetchannels ~app:* &redisson_lock__channel:{app:* "
-    "-@all +eval +evalsha +exists +hexists +hget +hset +hdel +hlen +hgetall +pttl +pexpire +publish +del "
-    "+subscribe +unsubscribe +ping +client|setname +client|id +client|kill +info +role +select ";
 
 }  // namespace
 
@@ -101,14 +95,9 @@ TEST_CASE("a client of several primaries has no latch") {
 
 TEST_CASE("a user with the permissions of the header may do everything with a latch, and needs each of them") {
   world w;
-  const auto user = [&](const std::string& rights) {
-    std::vector<std::string> command{"ACL", "SETUSER", "locker", "reset", "on", ">secret"};
-    std::istringstream words(rights);
-    for (std::string word; words >> word;) command.push_back(word);
-    REQUIRE_FALSE(w.eye.call(command).is_error());
-  };
+  locker user(w);
   const auto use = [&] {
-    const auto redis = w.make([](config& c) { c.user = "locker", c.password = "secret", c.key_prefix = "app:"; });
+    const auto redis = user.make_client();
     return world::code_of_call([&] {
       const auto latch = redis.latch("l");
       const bool set = w.run(latch.try_set(2));
@@ -123,20 +112,5 @@ TEST_CASE("a user with the permissions of the header may do everything with a la
       std::move(*waits.answer).value();
     });
   };
-  const std::vector<std::string> words{"~holdfast_done:{app:*", "&redisson_countdownlatch__channel__{app:*", "+get",
-                                       "+set"};
-  const auto all_but = [&](std::size_t withheld) {
-    std::string rights = of_a_mutex;
-    for (std::size_t n = 0; n < words.size(); ++n)
-      if (n != withheld) rights += words[n] + ' ';
-    return rights;
-  };
-  user(all_but(words.size()));
-  CHECK_FALSE(use());
-  for (std::size_t n = 0; n < words.size(); ++n) {
-    INFO("without " << words[n]);
-    w.eye("FLUSHALL");
-    user(all_but(n));
-    CHECK(use() == errc::no_permission);
-  }
+  user.check_needs({"~holdfast_done:{app:*", "&redisson_countdownlatch__channel__{app:*", "+get", "+set"}, use);
 }

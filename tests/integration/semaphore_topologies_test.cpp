@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 // Permits in a cluster, behind sentinels, with replicas that must have them, and with few permissions.
-#include <sstream>
 #include <string>
 #include <vector>
 
 #include "integration/cluster_world.hpp"
+#include "integration/locker.hpp"
 #include "integration/sentinel_world.hpp"
 
 using namespace holdfast;
@@ -59,14 +59,6 @@ struct replicated_world : client_side {
   raw_client eye{primary}, other{replica};
 };
 
-const std::string of_a_mutex =
-    "resetkeys resetchannels ~app:* &redisson_lock__channel:{app:* "
-    "-@all +eval +evalsha +exists +hexists +hget +hset +hdel +hlen +hgetall +pttl +pexpire +publish +del "
-    "+subscribe +unsubscribe +ping +client|setname +client|id +client|kill +info +role +select ";
-const std::string names_of_a_semaphore = "~{app:* ~holdfast_turn:{app:* &redisson_sc:{app:* ";
-const std::vector<std::string> commands_of_a_semaphore{"+get",  "+set",   "+incrby", "+time",   "+zadd",
-                                                       "+zrem", "+zcard", "+zcount", "+zscore", "+zrangebyscore"};
-
 /// Each call once. The first that a permission is withheld from ends it.
 error_code use_all(world& w, const client& redis) {
   return world::code_of_call([&] {
@@ -113,27 +105,12 @@ TEST_CASE("a permit waits for its replicas, and its counter keeps no TTL") {
 
 TEST_CASE("a user with the permissions of the header may do everything with permits, and needs each of them") {
   world w;
-  const auto user = [&](const std::string& rights) {
-    std::vector<std::string> command{"ACL", "SETUSER", "locker", "reset", "on", ">secret"};
-    std::istringstream words(rights);
-    for (std::string word; words >> word;) command.push_back(word);
-    REQUIRE_FALSE(w.eye.call(command).is_error());
+  locker user(w);
+  const auto use = [&] {
+    const auto redis = user.make_client();
+    return use_all(w, redis);
   };
-  std::string all = of_a_mutex + names_of_a_semaphore;
-  for (const auto& command : commands_of_a_semaphore) all += command + ' ';
-  const auto locker = [&] {
-    return w.make([](config& c) { c.user = "locker", c.password = "secret", c.key_prefix = "app:"; });
-  };
-  {
-    user(all);
-    const auto redis = locker();
-    CHECK_FALSE(use_all(w, redis));
-  }
-  for (const auto& withheld : commands_of_a_semaphore) {
-    INFO("without " << withheld);
-    w.eye("FLUSHALL");
-    user(all + '-' + withheld.substr(1));
-    const auto redis = locker();
-    CHECK(use_all(w, redis) == errc::no_permission);
-  }
+  user.check_needs({"~{app:*", "~holdfast_turn:{app:*", "&redisson_sc:{app:*", "+get", "+set", "+incrby", "+time",
+                    "+zadd", "+zrem", "+zcard", "+zcount", "+zscore", "+zrangebyscore"},
+                   use);
 }
