@@ -18,6 +18,7 @@
 #include "sim/deployment.hpp"
 #include "sim/judge/findings.hpp"
 #include "sim/sim_client.hpp"
+#include "sim/wire_trouble.hpp"
 #include "support/catch.hpp"
 #include "support/run_at.hpp"
 #include "support/seeded_random.hpp"
@@ -182,28 +183,11 @@ class election_life {
 
   void disturb() {
     auto& of = *living_[random_.next() % living_.size()];
-    const auto wires = of.client->ways().front().wires();
+    const wire_trouble wires(*of.client);
     switch (random_.next() % 6) {
-      case 0:  // replies and messages are lost, and the commands have run
-        for (const auto& each : wires) {
-          each->end_at_client();
-          each->end_at_server({});
-        }
-        return;
-      case 1:  // requests are lost
-        for (const auto& each : wires) {
-          each->lose_up();
-          each->end_at_client();
-          each->end_at_server({});
-        }
-        return;
-      case 2:  // requests are late: a second copy may overtake them
-        for (const auto& each : wires) {
-          each->hold_up_until(plan_.now() + between(1ms, 1s));
-          each->end_at_client();
-          each->end_at_server({});
-        }
-        return;
+      case 0: return wires.lose_replies();
+      case 1: return wires.lose_requests();
+      case 2: return wires.delay_requests(plan_.now() + between(1ms, 1s));
       case 3:
       case 4:
         of.client->process().pause(true);

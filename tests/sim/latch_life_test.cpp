@@ -17,6 +17,7 @@
 #include "sim/judge/counted_latch.hpp"
 #include "sim/judge/findings.hpp"
 #include "sim/sim_client.hpp"
+#include "sim/wire_trouble.hpp"
 #include "support/catch.hpp"
 #include "support/redisson_scripts.hpp"
 #include "support/run_at.hpp"
@@ -163,29 +164,12 @@ class latch_life {
 
   void disturb() {
     auto& client = some_client();
-    const auto wires = client.ways().front().wires();
+    const wire_trouble wires(client);
     const auto late = plan_.now() + between(1ms, 1s);
     switch (random_.next() % 6) {
-      case 0:  // replies are lost, and the commands have run
-        for (const auto& each : wires) {
-          each->end_at_client();
-          each->end_at_server({});
-        }
-        return;
-      case 1:  // requests are lost
-        for (const auto& each : wires) {
-          each->lose_up();
-          each->end_at_client();
-          each->end_at_server({});
-        }
-        return;
-      case 2:  // requests are late: a second copy may overtake them
-        for (const auto& each : wires) {
-          each->hold_up_until(late);
-          each->end_at_client();
-          each->end_at_server({});
-        }
-        return;
+      case 0: return wires.lose_replies();
+      case 1: return wires.lose_requests();
+      case 2: return wires.delay_requests(late);
       case 3:
       case 4:
         client.process().pause(true);
