@@ -49,6 +49,10 @@ std::string text_of(const detail::lock_answer& a) {
   return text_of(a.failed);
 }
 
+std::string_view success_of(const election_judge::leader& leader) {
+  return !leader ? "nobody" : leader->value ? "a candidate" : "another lock's holder";
+}
+
 const char* verb_of(patience wait) {
   return wait == patience::forever ? "lock" : wait == patience::once ? "try_lock" : "try_lock_for";
 }
@@ -94,6 +98,7 @@ void actor::act_at_random() {
     const auto lease = me_->leases[which];
     if (dice < 26) return lock(lease->of->keys(), true);
     if (dice < 36 && &lease->of->keys()->of == &detail::shared_writer) return downgrade(which);
+    if (dice < 50 && &lease->of->keys()->of == &detail::election_lock) return proclaim(lease);
     if (dice < 68) return give_back(which);
     if (dice < 78) return renew(lease);
     if (dice < 84) return feed(lease);
@@ -126,6 +131,7 @@ void actor::lock(const detail::shared_keys& name, bool reenter) {
   if (w_.is_latch(name->name)) return use_latch(name);
   if (w_.is_semaphore(name->name)) return acquire(name);
   if (w_.is_shared(name->name)) return read_or_write(name, reenter);
+  if (w_.is_election(name->name)) return reenter || w_.chance(65) ? campaign(name, reenter) : observe(name);
   const bool holds = has_lease_of(*name);
   const bool bound = reenter || holds || w_.chance(70);
   auto request = some_request(bound);
@@ -174,6 +180,19 @@ void actor::read_or_write(const detail::shared_keys& name, bool reenter) {
   ask_for_lock(keys, std::move(request), call, holds, false);
 }
 
+// An owner that leads is refused.
+void actor::campaign(const detail::shared_keys& name, bool reenter) {
+  const bool holds = has_lease_of(*name);
+  auto request = some_request(reenter || holds || w_.chance(70));
+  const auto keys = std::make_shared<const detail::election_keys>(*name, w_.new_value());
+  const std::string verb = verb_of(request.wait);
+  begin(verb, name->name);
+  const auto text = verb + ' ' + name->name + " as " + keys->value;
+  const auto call = request.wait == patience::once ? w_.judge.begin_try(client_, name->name, text)
+                                                   : w_.judge.begin_wait(client_, {name->name}, text);
+  ask_for_lock(keys, std::move(request), call, holds, true);
+}
+
 void actor::ask_for_lock(const detail::shared_keys& keys, detail::lock_request request, std::uint64_t call, bool holds,
                          bool fenced) {
   const bool bound = request.bound;
@@ -187,6 +206,9 @@ void actor::ask_for_lock(const detail::shared_keys& keys, detail::lock_request r
         if (bound) --self->me_->waiting;
         if (redis::error_of(a.failed) == errc::lost)
           self->w_.judge.lost_to_caller(self->client_, *keys, self->may_have_lease_of(*keys));
+        if (a.value && &keys->of == &detail::election_lock && a.value->of->token())
+          self->w_.judge.elections().elected(keys->lock, *a.value->of->token(),
+                                             static_cast<const detail::election_keys&>(*keys).value);
         self->on_lock_answer(call, a, holds, fenced);
       });
   if (!*answered) place_ = std::move(place);
@@ -503,8 +525,60 @@ void actor::wait_for_latch(const detail::shared_keys& name) {
   if (!*answered) place_ = std::move(place);
 }
 
+void actor::proclaim(const record_ptr& leadership) {
+  const auto& name = *leadership->of->keys();
+  const auto term = leadership->of->token().value_or(0);
+  auto keys = std::make_shared<const detail::election_keys>(name, w_.new_value());
+  begin("proclaim", name.name);
+  const auto call = w_.judge.begin(client_, "proclaim " + keys->value + " for " + name.name);
+  w_.judge.elections().begin_proclaim(name.lock, term, keys->value);
+  const auto answered = [self = shared_from_this(), call, keys, term](const std::optional<detail::failure>& failed) {
+    if (!failed) self->w_.judge.elections().proclaimed(call, keys->lock, term, keys->value);
+    self->w_.judge.answered(call);
+    const auto outcome = outcome_of("proclaim", failed, "proclaimed");
+    self->w_.met.hit(outcome);
+    self->note(outcome, text_of(failed));
+  };
+  client_.locks().elections().proclaim(leadership, keys, answered);
+}
+
+void actor::see_leader(const detail::shared_keys& name) {
+  begin("leader", name->name);
+  const auto call = w_.judge.begin(client_, "leader of " + name->name);
+  client_.locks().ask().leader(
+      name, [self = shared_from_this(), call, name](const detail::answer<election_judge::leader>& answer) {
+        if (!answer.failed) self->w_.judge.elections().told(call, name->lock, answer.value);
+        self->w_.judge.answered(call);
+        self->w_.met.hit(outcome_of("leader", answer.failed, success_of(answer.value)));
+      });
+}
+
+void actor::observe(const detail::shared_keys& name) {
+  begin("next", name->name);
+  const auto& known = leaders_[name->name];
+  const auto call = w_.judge.begin_observe(client_, name->lock, known, "next leader of " + name->name);
+  waiting_ = true;
+  const auto answered = std::make_shared<bool>(false);
+  auto place = client_.locks().elections().next(
+      name, known, [self = shared_from_this(), call, name, answered](detail::answer<election_judge::leader>&& answer) {
+        *answered = true;
+        if (!answer.failed) {
+          self->w_.judge.elections().told(call, name->lock, answer.value);
+          self->leaders_[name->name] = answer.value;
+        }
+        self->w_.judge.answered(call);
+        self->waiting_ = false;
+        self->place_.reset();
+        const auto outcome = outcome_of("next", answer.failed, success_of(answer.value));
+        self->w_.met.hit(outcome);
+        self->note(outcome, text_of(answer.failed));
+      });
+  if (!*answered) place_ = std::move(place);
+}
+
 void actor::ask(const detail::shared_keys& name) {
   if (w_.is_latch(name->name)) return read_count(name);
+  if (w_.is_election(name->name) && w_.chance(50)) return see_leader(name);
   begin("ask", name->name);
   const auto call = w_.judge.begin(client_, "a question about " + name->name);
   const auto answered = [self = shared_from_this(), call](const auto& answer) {

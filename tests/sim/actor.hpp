@@ -4,11 +4,13 @@
 #include <holdfast/owner.hpp>
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "protocol/election/election_lock.hpp"
 #include "protocol/latch/countdown_latch.hpp"
 #include "protocol/permits/permit_lock.hpp"
 #include "protocol/shared/shared_lock.hpp"
@@ -26,9 +28,10 @@ struct workload {
   std::vector<detail::shared_keys> names;
   nanoseconds pace;  // between two turns of one actor, on average
   std::size_t acts_wanted;
-  bool hurry = false;    // most sections last for a millisecond
-  bool quiet = false;    // nothing ends a hold but its owner
-  std::size_t acts = 0;  // verbs called, of all actors together: who waits lets most of its turns pass
+  bool hurry = false;      // most sections last for a millisecond
+  bool quiet = false;      // nothing ends a hold but its owner
+  std::size_t values = 0;  // of leaders: no two are the same
+  std::size_t acts = 0;    // verbs called, of all actors together: who waits lets most of its turns pass
 
   bool chance(unsigned percent) { return random.next() % 100 < percent; }
   std::size_t below(std::size_t n) { return static_cast<std::size_t>(random.next() % n); }
@@ -36,6 +39,8 @@ struct workload {
   const detail::shared_keys& some_name() { return names[below(names.size())]; }
   /// The kind of lock that is meant to be at this name.
   const detail::kind& kind_of(const std::string& name) const { return keys_of(name).of; }
+  bool is_election(const std::string& name) const { return &kind_of(name) == &detail::election_lock; }
+  std::string new_value() { return "v" + std::to_string(++values); }
   bool is_latch(const std::string& name) const { return &kind_of(name) == &detail::countdown_latch; }
   bool is_shared(const std::string& name) const { return &kind_of(name) == &detail::shared_writer; }
   shared_names shared_at(const std::string& name) const { return shared_names(keys_of(name)); }
@@ -101,6 +106,10 @@ class actor : public std::enable_shared_from_this<actor> {
   void count_down(const detail::shared_keys& name);
   void read_count(const detail::shared_keys& name);
   void wait_for_latch(const detail::shared_keys& name);
+  void campaign(const detail::shared_keys& name, bool reenter);
+  void proclaim(const record_ptr& leadership);
+  void see_leader(const detail::shared_keys& name);
+  void observe(const detail::shared_keys& name);
   void downgrade(std::size_t which);
   void on_downgrade_answer(std::uint64_t call, const record_ptr& write, const detail::lock_answer& a);
   void give_back(std::size_t which);
@@ -119,6 +128,7 @@ class actor : public std::enable_shared_from_this<actor> {
   const std::shared_ptr<person> me_;
   detail::cancellable_ptr place_;
   bool waiting_ = false, finishing_ = false;
+  std::map<std::string, election_judge::leader> leaders_;  // by name: the last one that it was told of
 };
 
 }  // namespace holdfast::sim

@@ -288,6 +288,12 @@ bool faults::spoof_message() {
                            detail::channel_of(*name), payloads[w_.below(std::size(payloads))]})
                  .integer;
   for (const auto& name : w_.names)
+    if (w_.is_election(name->name))
+      heard += node.program()
+                   .execute({name->word == detail::publish_word::automatic ? "SPUBLISH" : "PUBLISH",
+                             detail::election_steps::observers_channel(*name), payloads[w_.below(std::size(payloads))]})
+                   .integer;
+  for (const auto& name : w_.names)
     if (w_.is_shared(name->name))
       heard += node.program()
                    .execute({name->word == detail::publish_word::automatic ? "SPUBLISH" : "PUBLISH",

@@ -131,6 +131,7 @@ void peer::acquire() {
                  : call(acquire_script, limit).type == reply::kind::nil;
   if (!got) return field_.clear();
   w_.log.note(w_.plan.now(), id_, "holds", name_);
+  w_.judge.elections().changed_by_peer(name_);
   w_.judge.peer_holds(name_, field_, w_.plan.now() + ttl - ttl / 100 - drift);
 }
 
@@ -173,6 +174,7 @@ void peer::release() {
     : shared() ? call_for_shared(writes_ ? read_write::write_unlock : read_write::read_unlock, {})
                : call(simple() ? simple_release_script : release_script, "1000");
     if (simple()) w_.judge.released_in_silence(name_);
+    w_.judge.elections().changed_by_peer(name_);
   }
   field_.clear();
 }

@@ -31,6 +31,8 @@ constexpr int percent_of_secrets = 25;
 constexpr int percent_of_semaphores = 15;
 /// So many are shared mutexes.
 constexpr int percent_of_shared = 15;
+/// So many are elections.
+constexpr int percent_of_elections = 8;
 /// So many are latches. In a cluster only names without braces can be.
 constexpr int percent_of_latches = 8;
 /// In so many of those with a cluster messages go to the nodes of their slot alone.
@@ -73,7 +75,12 @@ std::string_view name_of_script(std::string_view digest) {
       {lua::shared_force.sha1, "shared_force"},
       {lua::shared_holder.sha1, "shared_holder"},
       {lua::latch_set.sha1, "latch_set"},
-      {lua::count_down.sha1, "count_down"}};
+      {lua::count_down.sha1, "count_down"},
+      {lua::campaign.sha1, "campaign"},
+      {lua::proclaim.sha1, "proclaim"},
+      {lua::resign.sha1, "resign"},
+      {lua::election_force.sha1, "election_force"},
+      {lua::observe.sha1, "observe"}};
   const auto found = std::find_if(std::begin(names), std::end(names), [&](const auto& n) { return n.first == digest; });
   return found == std::end(names) ? std::string_view() : found->second;
 }
@@ -84,14 +91,15 @@ std::string outcome_of(std::string_view script, const reply& r) {
   const bool of_votes = script == "change_marker" || script == "tell_apart";
   if (of_votes && r.is_error() && !r.text.starts_with("NOSCRIPT")) return "refused";
   if (r.is_error()) return r.text.substr(0, r.text.find(' '));
-  if (script == "acquire_fenced" && r.type == reply::kind::array) return "acquired";
+  const bool makes_term = script == "acquire_fenced" || script == "campaign";
+  if (makes_term && r.type == reply::kind::array) return "acquired";
   if (script.starts_with("acquire_any")) return r.type == reply::kind::array || r.integer > 0 ? "acquired" : "busy";
   if (script.starts_with("acquire_all")) {
     if (r.type == reply::kind::nil || r.elements.at(0).integer == 0) return "acquired";
     const auto what = r.elements.at(1).integer;
     return what >= 0 ? "busy" : what == -1 ? "busy without TTL" : "no lock";
   }
-  if (script.starts_with("acquire"))
+  if (script.starts_with("acquire") || script == "campaign")
     return r.type == reply::kind::nil ? "acquired" : r.integer < 0 ? "busy without TTL" : "busy";
   if (script == "change_marker") return r.integer == 1 ? "changed" : "something else";
   if (script == "tell_apart") return "told apart";
@@ -111,8 +119,11 @@ std::string outcome_of(std::string_view script, const reply& r) {
   if (script == "permits_set") return "set";
   if (script == "latch_set") return r.elements.at(0).integer == 1 ? "set" : "was set";
   if (script == "count_down") return r.elements.at(0).integer > 0 ? "counted" : "open";
+  if (script == "observe")
+    return r.type == reply::kind::nil ? "nobody" : r.elements.size() > 3 ? "a candidate" : "another lock's holder";
+  if (script == "proclaim") return r.type == reply::kind::nil ? "not yours" : "proclaimed";
   if (script == "permits_force") return r.elements.at(0).integer > 0 ? "broken" : "0";
-  if (script.ends_with("release") && !script.ends_with("force_release"))
+  if (script == "resign" || (script.ends_with("release") && !script.ends_with("force_release")))
     return r.type == reply::kind::nil ? "not yours" : "freed";
   if (script.ends_with("renew"))
     return std::any_of(r.elements.begin(), r.elements.end(), [](const reply& e) { return e.integer != 1; })
@@ -162,6 +173,7 @@ class world {
       if (work_.is_semaphore(name->name)) judge_.add(static_cast<const detail::permit_keys&>(*name));
       if (work_.is_shared(name->name)) judge_.add_shared(*name);
       if (work_.is_latch(name->name)) judge_.add_latch(*name);
+      if (work_.is_election(name->name)) judge_.add_election(*name);
     }
     if (votes()) found();
     for (std::size_t i = 0; i < 3 + random_.next() % 2; ++i) add_client(i);
@@ -248,6 +260,8 @@ class world {
                (servers_.what() != detail::deployment::cluster ||
                 std::string_view(name).find('{') == std::string_view::npos))
         all.push_back(detail::latch_keys(name, naming));
+      else if (!votes() && dice < percent_of_shared + percent_of_semaphores + percent_of_latches + percent_of_elections)
+        all.push_back(std::make_shared<const detail::election_keys>(name, naming));
       else
         all.push_back(std::make_shared<const detail::lock_keys>(*kinds[random_.next() % kinds.size()], name, naming));
     }
@@ -302,7 +316,9 @@ class world {
     if (name == "latch_set") return judge_.latches().ran(machine, latch_judge::change::set, a, r);
     if (name == "count_down") return judge_.latches().ran(machine, latch_judge::change::count_down, a, r);
     if (servers_.fails_over()) look_for_another(machine, name, a, r);
-    if (name == "acquire_fenced" && r.type == reply::kind::array)
+    if (name == "observe") return judge_.elections().read(a.at(3), r);
+    if (name == "proclaim" && outcome_of(name, r) == "proclaimed") judge_.elections().changed(a.at(5));
+    if ((name == "acquire_fenced" || name == "campaign") && r.type == reply::kind::array)
       token_given(machine, a[3], a[6], r.elements[0], r.elements.size() > 1 ? r.elements[1].integer : 0);
     if (name == "acquire_any_fenced" && r.type == reply::kind::array)
       token_given(machine, a.at(2 + static_cast<std::size_t>(r.elements[0].integer)), a.at(3 + std::stoul(a.at(2)) + 1),
@@ -313,7 +329,9 @@ class world {
         (outcome_of(name, r) == "busy without TTL" || (r.is_error() && !detail::classify(r.text).mends_itself())))
       judge_.refused_for_good(
           a.at(3), a.at(3 + std::stoul(a.at(2)) + 1));  // of a node that votes nobody wants any one of several
-    if ((name.ends_with("force_release") || name == "permits_force" || name == "shared_force") && !r.is_error())
+    if ((name.ends_with("force_release") || name == "permits_force" || name == "shared_force" ||
+         name == "election_force") &&
+        !r.is_error())
       judge_.excuse(a[3], true);
   }
 
@@ -340,7 +358,7 @@ class world {
   void look_for_another(std::size_t machine, std::string_view name, const arguments& a, const reply& r) {
     const auto outcome = outcome_of(name, r);
     const bool has_it = outcome == "acquired" || outcome == "confirmed" || outcome == "reads" ||
-                        (name == "set_hold_count" && outcome == "1");
+                        outcome == "proclaimed" || (name == "set_hold_count" && outcome == "1");
     const auto keys = std::stoul(a.at(2));
     for (std::size_t i = 0; !r.is_error() && i < keys; ++i) {
       const auto& key = a.at(3 + i);

@@ -35,7 +35,10 @@ std::size_t acts_told_in(const std::string& trace) {
                                            "count_down",
                                            "count",
                                            "wait",
-                                           "wait_for"};
+                                           "wait_for",
+                                           "proclaim",
+                                           "leader",
+                                           "next"};
   std::istringstream lines(trace);
   std::size_t acts = 0;
   for (std::string line; std::getline(lines, line);) {

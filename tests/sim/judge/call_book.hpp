@@ -4,10 +4,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "protocol/replies.hpp"
 #include "sim/sim_client.hpp"
 
 namespace holdfast::sim {
@@ -22,6 +24,9 @@ struct call_record {
   unsigned amount = 1;         // of permits
   bool writes = false;         // a shared mutex
   std::string awaits_latch{};  // the name of a latch that shall open
+  std::string observes{};      // the name of an election whose leader shall change
+  std::optional<detail::leader_answer> knows{};
+  std::optional<time_point> news_since{};  // the node has another leader
 
   bool waits_for_lock(const std::string& name) const {
     return std::find(waits_for.begin(), waits_for.end(), name) != waits_for.end();

@@ -45,6 +45,14 @@ std::uint64_t judge::begin_wait_for_latch(const sim_client& client, std::string 
   return call;
 }
 
+std::uint64_t judge::begin_observe(const sim_client& client, std::string name, election_judge::leader known,
+                                   std::string text) {
+  const auto call = begin(client, std::move(text));
+  known_.calls.at(call).observes = std::move(name);
+  known_.calls.at(call).knows = std::move(known);
+  return call;
+}
+
 std::uint64_t judge::begin_wait_for_all(const sim_client& client, std::vector<std::string> names, std::string text) {
   const auto call = begin_wait(client, std::move(names), std::move(text));
   known_.calls.at(call).wants_all = true;
@@ -78,6 +86,7 @@ void judge::data_lost(std::size_t machine) {
   if (!known_.servers.holds_any(machine)) return;
   vote_lost(machine);
   tokens_.lost_all();
+  elections_.term_lost();
   known_.excused.data_lost(known_.stored.votes());
 }
 
@@ -85,6 +94,7 @@ void judge::promoted(server& from, server& to) {
   succession_.promoted(from, to);
   tokens_.promoted(from.program().keys(), to.program().keys());
   latches_.promoted(from.program().keys(), to.program().keys());
+  elections_.promoted();
 }
 
 void judge::look() {
@@ -107,6 +117,7 @@ void judge::look() {
   waiters_.look();
   permits_.look();
   latches_.look();
+  elections_.look();
   shared_.look();
   residue_.look();
 }

@@ -13,6 +13,7 @@
 //   push_judge         a pushed change is acted upon
 //   permit_judge       permits add up, and are granted while enough are left
 //   latch_judge        each call counts once, and nobody waits for an open latch
+//   election_judge     observers are told of each leader, and values are those that were proclaimed last
 //   shared_judge       readers and writers are admitted, and wait no longer than others need
 //   residue_judge      no field, key or subscription is left
 //   succession_judge   nobody talks to a primary that was replaced
@@ -31,6 +32,7 @@
 #include "sim/judge/answer_judge.hpp"
 #include "sim/judge/client_judge.hpp"
 #include "sim/judge/count_judge.hpp"
+#include "sim/judge/election_judge.hpp"
 #include "sim/judge/exclusion_judge.hpp"
 #include "sim/judge/latch_judge.hpp"
 #include "sim/judge/lease_end_judge.hpp"
@@ -56,6 +58,7 @@ class judge {
     known_.stored.add_latch(keys);
     latches_.add(keys);
   }
+  void add_election(const detail::lock_keys& keys) { elections_.add(keys); }
   /// Each name is a shared mutex of clients of the library, and no fault strikes.
   void expect_bounds() { shared_.expect_bounds(); }
 
@@ -71,6 +74,9 @@ class judge {
   std::uint64_t begin_wait_for_shared(const sim_client& client, std::string name, bool writes, std::string text);
   /// A call that waits until a latch is open.
   std::uint64_t begin_wait_for_latch(const sim_client& client, std::string name, std::string text);
+  /// A call that waits for another leader than the known one.
+  std::uint64_t begin_observe(const sim_client& client, std::string name, election_judge::leader known,
+                              std::string text);
   /// A call that waits for all of several.
   std::uint64_t begin_wait_for_all(const sim_client& client, std::vector<std::string> names, std::string text);
   void answered(std::uint64_t call) { answers_.answered(call); }
@@ -114,6 +120,7 @@ class judge {
     permits_.granted(machine, name, ids);
   }
   latch_judge& latches() noexcept { return latches_; }
+  election_judge& elections() noexcept { return elections_; }
   void tokens_given(const std::string& name, const std::string& field, token_range range) {
     tokens_.given(name, field, range);
   }
@@ -136,7 +143,10 @@ class judge {
   /// A fault outside the guarantee has been at this name, or at all (empty); `published`: its waiters have a message.
   void excuse(const std::string& name, bool published = false) { known_.excused.add(name, published); }
   /// The node has forgotten the counter of a lock's tokens.
-  void token_lost(const std::string& name) { tokens_.lost(name); }
+  void token_lost(const std::string& name) {
+    tokens_.lost(name);
+    elections_.term_lost(name);
+  }
   /// The machine has forgotten all. A lock at one node does not outlive it.
   void data_lost(std::size_t machine);
   void vote_lost(std::size_t machine) { waiters_.vote_lost(machine); }
@@ -193,6 +203,7 @@ class judge {
   push_judge pushes_{known_};
   permit_judge permits_{known_};
   latch_judge latches_{known_};
+  election_judge elections_{known_};
   shared_judge shared_{known_};
   residue_judge residue_{known_};
   succession_judge succession_{known_};

@@ -67,6 +67,27 @@ class shared_view : public hash_view {
   static constexpr std::string_view mode = "mode";
 };
 
+/// The lock of an election that has a leader: a hash with the fields `leader` and `term`, and that of its owner.
+class election_view : public hash_view {
+ public:
+  static bool reads(const keyspace::entry& e) {
+    return hash_view::reads(e) && e.hash()->find(value_field) && e.hash()->find(term_field);
+  }
+  using hash_view::hash_view;
+
+  std::string_view value() const { return *stored(value_field); }
+  std::string_view term() const { return *stored(term_field); }
+  template <class Use>
+  void each_owner(Use&& use) const {
+    hash_view::each_owner([&](const std::string& owner) {
+      if (owner != value_field && owner != term_field) use(owner);
+    });
+  }
+
+ private:
+  static constexpr std::string_view value_field = "leader", term_field = "term";
+};
+
 /// A simple lock: a string, which is the field of its only owner.
 class simple_view {
  public:
@@ -145,7 +166,7 @@ struct shared_names {
   const std::string below;
 };
 
-using lock_view = std::variant<shared_view, hash_view, simple_view, permits_view>;
+using lock_view = std::variant<shared_view, election_view, hash_view, simple_view, permits_view>;
 
 /// Where a node keeps its vote.
 constexpr std::string_view vote_key = "holdfast:redlock";
@@ -164,6 +185,7 @@ inline bool is_side_key(std::string_view key) {
 /// The one place that chooses between the views; nothing: no kind stores such a value.
 inline std::optional<lock_view> view_of(const keyspace::entry& e) {
   if (shared_view::reads(e)) return shared_view(e);
+  if (election_view::reads(e)) return election_view(e);
   if (hash_view::reads(e)) return hash_view(e);
   if (simple_view::reads(e)) return simple_view(e);
   if (permits_view::reads(e)) return permits_view(e);
