@@ -203,4 +203,27 @@ json::object json_of(const lock_facts& lock) {
   return object;
 }
 
+std::string line_of(const lock_event& event) {
+  std::string line(event.happened);
+  if (event.name.empty()) return event.text.empty() ? line : line.append("  ").append(event.text);
+  line.append(line.size() < 9 ? 9 - line.size() : 0, ' ').append(" ").append(shown(event.name));
+  if (event.lock && event.happened == "waiters")
+    line += "  " + std::to_string(event.lock->waiters.value_or(0));
+  else if (event.hold)
+    line += "  " + shown(event.hold->holder) + "  " + process_text(event.hold->process);
+  if (event.lock && event.lock->leader && event.happened != "waiters") line += "  " + leader_text(*event.lock->leader);
+  return line;
+}
+
+json::object json_of(const lock_event& event) {
+  json::object line = event.lock ? json_of(*event.lock) : json::object();
+  if (event.hold) put_hold(line, *event.hold);
+  if (event.name.empty())
+    line["text"] = event.text;
+  else if (!event.lock)
+    put_bytes(line, "name", event.name);
+  line["event"] = event.happened;
+  return line;
+}
+
 }  // namespace holdfast::cli

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/server/lock_facts.hpp"
+#include "cli/server/lock_watch.hpp"
 
 namespace holdfast::cli {
 
@@ -24,6 +25,9 @@ void put_hold(boost::json::object& into, const hold_facts& hold);
 boost::json::object json_of_readers(const lock_facts& lock);
 /// The value of a leader, for people: the first 200 bytes, or "-" for an empty one.
 std::string leader_text(const std::string& value);
+/// The line of `watch`, and the same for programs.
+std::string line_of(const lock_event& event);
+boost::json::object json_of(const lock_event& event);
 /// "4711 on web-3 (billing)", or "-".
 std::string process_text(const std::optional<process_facts>& process);
 

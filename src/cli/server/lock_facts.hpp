@@ -14,6 +14,7 @@ namespace holdfast::cli {
 /// A process that holds or waits for locks, by the name of its connections: <client_name>:<uuid>:<process id>@<host>.
 struct process_facts {
   std::string client, pid, host;
+  bool operator==(const process_facts&) const = default;
 };
 
 /// One hold of a lock, one permit of a semaphore, or one read hold of a shared mutex.
@@ -21,12 +22,14 @@ struct hold_facts {
   std::string holder;                      // the owner field, the text of a simple lock, or that of permit_holder()
   long long ttl = 0;                       // milliseconds; -1: none
   std::optional<process_facts> process{};  // empty: not known
+  bool operator==(const hold_facts&) const = default;
 };
 
 /// The permits of a semaphore. A permit whose time is over counts as left.
 struct permit_facts {
   long long out = 0;
   std::optional<long long> left{};  // negative: more are out than set_permits() allows; empty: the counter is missing
+  bool operator==(const permit_facts&) const = default;
 };
 
 /// One lock or semaphore as a server has it.
@@ -45,6 +48,7 @@ struct lock_facts {
   bool is_read = false;
   std::optional<std::string> leader{};  // of an election: the value of its leader, whose term is the token
 
+  bool operator==(const lock_facts&) const = default;
   const hold_facts& first() const { return holds.front(); }
   bool is_written() const noexcept { return is_shared && !is_read; }
   /// Its holds stand beside each other, and each ends by itself.

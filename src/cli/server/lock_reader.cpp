@@ -86,6 +86,12 @@ std::optional<std::string> lock_reader::name_of_channel(std::string_view channel
   return std::string(key.substr(settings_.values.key_prefix.size()));
 }
 
+std::chrono::microseconds lock_reader::take_work() noexcept {
+  std::chrono::microseconds work{};
+  for (const auto& server : servers_) work += server->take_work();
+  return work;
+}
+
 asio::awaitable<void> lock_reader::list_processes() {
   processes_ = {};
   for (const auto& server : servers_) {

@@ -2,6 +2,7 @@
 #pragma once
 #include <boost/asio/awaitable.hpp>
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -39,6 +40,9 @@ class lock_reader {
   asio::awaitable<void> list_processes();
   /// Sets the process of each hold. A list that is younger than the hold has its client.
   void name_processes(lock_facts& lock) const;
+
+  /// The sum of session::take_work().
+  std::chrono::microseconds take_work() noexcept;
 
   std::size_t servers() const noexcept { return servers_.size(); }
   session& server(std::size_t number) { return *servers_[number]; }

@@ -5,6 +5,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
+#include <algorithm>
 #include <array>
 #include <span>
 #include <string_view>
@@ -110,18 +111,29 @@ asio::awaitable<void> session::introduce() {
 }
 
 asio::awaitable<redis::reply> session::ask(words command) {
+  const auto begin = std::chrono::steady_clock::now();
   co_await send(std::move(command));
-  co_return co_await answer();
+  auto reply = co_await answer();
+  count_work(begin);
+  co_return reply;
 }
 
 asio::awaitable<std::vector<redis::reply>> session::ask_all(std::vector<words> commands) {
+  const auto begin = std::chrono::steady_clock::now();
   std::string bytes;
   for (const auto& command : commands) append(bytes, command);
   if (!bytes.empty()) co_await write(std::move(bytes));
   std::vector<redis::reply> answers;
   answers.reserve(commands.size());
   for (std::size_t i = 0; i < commands.size(); ++i) answers.push_back(co_await answer());
+  if (!commands.empty()) count_work(begin);
   co_return answers;
+}
+
+void session::count_work(std::chrono::steady_clock::time_point begin) noexcept {
+  const auto took = std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - begin);
+  fastest_ = std::min(fastest_.value_or(took), took);
+  work_ += took - *fastest_;
 }
 
 asio::awaitable<void> session::send(words command) {

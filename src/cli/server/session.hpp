@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <holdfast/error.hpp>
@@ -71,6 +72,10 @@ class session {
 
   const redis::endpoint& node() const noexcept { return node_; }
   const redis::server_facts& facts() const noexcept { return facts_; }
+  /// Time that answers took since the last call, beyond the fastest of them all: the work of the server, and of reading.
+  std::chrono::microseconds take_work() noexcept { return std::exchange(work_, {}); }
+  /// The fastest answer; zero: there was none.
+  std::chrono::microseconds round_trip() const noexcept { return fastest_.value_or(std::chrono::microseconds{}); }
   /// The text of an error reply: escaped, and without the password.
   std::string words_of(const redis::reply& error) const;
 
@@ -81,6 +86,7 @@ class session {
   asio::awaitable<void> introduce();
   asio::awaitable<void> write(std::string bytes);
   asio::awaitable<redis::reply> answer();
+  void count_work(std::chrono::steady_clock::time_point begin) noexcept;
   [[noreturn]] void give_up(const std::string& cause) const;
 
   const asio::any_io_executor executor_;
@@ -89,6 +95,8 @@ class session {
   const milliseconds limit_;
   redis::reader reader_;
   redis::server_facts facts_;
+  std::chrono::microseconds work_{};
+  std::optional<std::chrono::microseconds> fastest_;
   struct transfer;
   std::shared_ptr<transfer> reading_;  // a read that is still pending
 };
