@@ -44,6 +44,7 @@ set(rank_testing/sim 800) # a Redis in memory, for tests
 set(rank_testing 810)     # and what users have of it
 set(rank_cli/server 900)  # the command line's own view of servers
 set(rank_cli 910)
+set(rank_cli/web 920)    # the page of `holdfast serve`
 set(leaf_headers error observer export version config owner_id lease_state lock_holder lock_options worker_state)  # of no layer
 set(top_headers client holdfast)
 

@@ -98,6 +98,13 @@ struct acl_options {
 };
 asio::awaitable<int> acl(acl_options options);
 
+struct serve_options {
+  access_options access;
+  std::string listen = "127.0.0.1:8787";
+  bool may_free = false, is_behind_proxy = false;
+};
+asio::awaitable<int> serve(serve_options options);
+
 int version(bool with_dependencies, bool as_json);
 
 }  // namespace holdfast::cli

@@ -14,6 +14,7 @@ enum exit_status : int {
   no_lock = 65,
   unreachable = 69,
   broken = 70,
+  cannot_listen = 71,
   not_written = 74,
   busy = 75,
   not_permitted = 77,

@@ -46,6 +46,7 @@ class interface {
   watch_options watch_;
   doctor_options doctor_;
   acl_options acl_;
+  serve_options serve_;
   bool with_dependencies_ = false, version_as_json_ = false;
   std::string shell_;
 };

@@ -165,6 +165,7 @@ std::span<const help_section> help_sections() noexcept {
       {"65", "the key is no lock, and was not changed"},
       {"69", "Redis is unreachable, or refuses to write for now"},
       {"70", "an internal error"},
+      {"71", "of serve: the port is taken"},
       {"74", "the output cannot be written"},
       {"75", "the lock is busy"},
       {"77", "wrong password, or a missing permission"},

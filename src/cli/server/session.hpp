@@ -72,7 +72,7 @@ class session {
 
   const redis::endpoint& node() const noexcept { return node_; }
   const redis::server_facts& facts() const noexcept { return facts_; }
-  /// Time that answers took since the last call, beyond the fastest of them all: the work of the server, and of reading.
+  /// Time that answers took since the last call, beyond the fastest of all: the work of the server, and of reading.
   std::chrono::microseconds take_work() noexcept { return std::exchange(work_, {}); }
   /// The fastest answer; zero: there was none.
   std::chrono::microseconds round_trip() const noexcept { return fastest_.value_or(std::chrono::microseconds{}); }

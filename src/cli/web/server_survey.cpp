@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "cli/web/server_survey.hpp"
+
+#include <boost/json/array.hpp>
+#include <boost/json/serialize.hpp>
+
+#include <utility>
+#include <vector>
+
+#include "cli/output.hpp"
+#include "cli/server/diagnosis.hpp"
+#include "cli/server/primaries.hpp"
+
+namespace holdfast::cli {
+namespace {
+
+constexpr int round_trips_of_survey = 5;
+
+json::array json_of(const findings& found) {
+  json::array all;
+  for (const auto& one : found)
+    all.push_back({{"verdict", to_string(one.is)}, {"check", one.check}, {"text", one.text}, {"fix", one.fix}});
+  return all;
+}
+
+asio::awaitable<json::object> survey_server(network& over, redis::endpoint node, const detail::settings& settings) {
+  json::object server;
+  server["server"] = node.to_string();
+  server["failure"] = nullptr;
+  try {
+    const auto session = co_await session::open(over, std::move(node), answer_limit(settings));
+    for (int i = 0; i < round_trips_of_survey; ++i) {
+      words ping{"PING"};
+      co_await session->ask(std::move(ping));
+    }
+    words command{"INFO"};
+    const auto reply = co_await session->ask(std::move(command));
+    const info_text info(reply.is_error() ? std::string_view() : std::string_view(reply.text));
+    server["version"] = session->facts().version;
+    server["role"] = info.find("role");
+    server["replicas"] = info.number("connected_slaves");
+    server["round_trip_us"] = session->round_trip().count();
+    auto found = judge_server(info, settings);
+    for (auto& one : judge_replicas(info, settings)) found.push_back(std::move(one));
+    server["findings"] = json_of(found);
+  } catch (const error& failed) {
+    server["failure"] = failed.what();
+  }
+  co_return server;
+}
+
+}  // namespace
+
+asio::awaitable<std::string> survey_servers(network& over, const detail::settings& settings) {
+  json::array servers;
+  std::vector<redis::endpoint> nodes;
+  std::string failure;
+  try {
+    nodes = co_await find_primaries(over, settings);
+  } catch (const error& failed) {
+    failure = failed.what();
+  }
+  if (!failure.empty()) {
+    json::object nobody;
+    nobody["server"] = "";
+    nobody["failure"] = failure;
+    servers.push_back(std::move(nobody));
+  }
+  for (const auto& node : nodes) {
+    auto server = co_await survey_server(over, node, settings);
+    servers.push_back(std::move(server));
+  }
+  co_return json::serialize(servers);
+}
+
+}  // namespace holdfast::cli
