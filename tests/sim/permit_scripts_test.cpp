@@ -350,6 +350,24 @@ void check_door(const servers& all) {
     all.primary(release("publish", {my1, my2}));
     CHECK(of.number({"EXISTS", door}) == 0);
   }
+  SECTION("tells those it keeps out of the next end of a permit, if that comes before its own") {
+    make(all, state_named("another's door"));
+    all.primary({"SET", counter, "0"});
+    const auto next = std::to_string(of.now() + ttl);
+    all.primary({"ZADD", permits, next, other2, far, other3});
+    CHECK(wants_one(my1) == "[-1, ttl]");
+    all.primary({"ZADD", permits, far, other2});
+    CHECK(wants_one(my1) == "[-1, long]");
+  }
+  SECTION("tells nobody of permits that have ended, which its opening publishes") {
+    make(all, state_named("another's door"));
+    all.primary({"SET", counter, "1"});
+    all.primary({"ZADD", permits, ended, other2});
+    CHECK(wants_one(my1) == "[-1, long]");
+    all.primary({"ZADD", permits, std::to_string(of.now() + ttl), other3});
+    CHECK(wants_one(my1) == "[-1, ttl]");
+    CHECK(of.is_out(other2));
+  }
   SECTION("without a TTL keeps nobody out") {
     make(all, state_named("another's door"));
     all.primary({"PERSIST", door});

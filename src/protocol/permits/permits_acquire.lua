@@ -1,7 +1,7 @@
 -- permits_acquire(counter, permits, door; ttl, total, door_ms, word, channel, waiters, n..., id...)
 --   -> {waiters, left}: all have their permits, `left` are free
 --   | {g, ms}: the first g have theirs, too few are free for the next; a permit ends in ms (-1: none is out)
---   | {-1, ms}: another waiter's door keeps these waiters out for ms
+--   | {-1, ms}: another waiter's door keeps these waiters out; it or a permit ends in ms
 -- Each waiter gets all of its n permits or none. A second copy of this command gives a waiter no more permits.
 -- A missing counter becomes total - out. If too few are free, up to 100 permits that have ended are taken back first.
 -- If the first waiter wants several and too few are free, it closes the door for door_ms (0: it does not).
@@ -69,10 +69,17 @@ for k = 1, #ended do
 end
 local closes = granted == 0 and shut < 0 and doors > 0 and tonumber(ARGV[7]) > 1
     and left + redis.call('zcard', KEYS[2]) - #ended >= tonumber(ARGV[7])
-local wait = shut
-if granted < waiters and shut < 0 then
-  local ends_next = redis.call('zrangebyscore', KEYS[2], '-inf', '+inf', 'withscores', 'limit', #ended, 1)[2]
-  ends_next = math.min(ends_next or math.huge, granted > 0 and now + ttl or math.huge)
+local wait = -1
+if granted < waiters then
+  -- A door that opens while no permit is free publishes nothing. So a waiter that it keeps out sleeps no longer than
+  -- until the next permit ends. Permits that have ended already are published when the door opens.
+  local from, at_first = '-inf', #ended
+  if shut >= 0 then
+    from, at_first = '(' .. now, 0
+  end
+  local ends_next = redis.call('zrangebyscore', KEYS[2], from, '+inf', 'withscores', 'limit', at_first, 1)[2]
+  ends_next = math.min(ends_next or math.huge, granted > 0 and now + ttl or math.huge,
+    shut >= 0 and now + shut or math.huge)
   wait = ends_next < math.huge and math.max(0, math.min(ends_next - now, 2^53)) or -1
 end
 local change, set = #ended - taken

@@ -27,8 +27,6 @@ constexpr nanoseconds glance = std::chrono::milliseconds(1);
 /// The time in which a first waiter for several permits closes the door: the longest cool-down of its client, and the
 /// pause until it asks again.
 constexpr nanoseconds door = std::chrono::milliseconds(1500);
-/// The time for which a waiter closes the door, and for which another one sleeps that has met it.
-constexpr nanoseconds closed_door = std::chrono::milliseconds(600);
 /// The longest pause between two attempts of a client with a place in the queue of a shared mutex.
 constexpr nanoseconds look = std::chrono::milliseconds(500);
 /// Of a shared mutex: an unlock, the message to the next client, its command and the answer. Each way takes 2 ms at

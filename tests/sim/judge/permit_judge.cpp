@@ -75,9 +75,8 @@ void permit_judge::look() {
     const auto* keeper = at_node->door ? known_.clients.owner_of(*at_node->door) : nullptr;
     const bool shut = at_node->door && (!keeper || keeper->client != call.client);
     const auto before = passed_over.find(id);
-    const bool asleep = is_asleep(id, call, *at_node, shut);
     if (at_node->left >= call.amount) {
-      if (shut || asleep) return;
+      if (shut) return;
       const auto found = owed.find(id);
       const auto since = owed_since_.emplace(id, found == owed.end() ? known_.now() : found->second).first->second;
       if (is_late(call, of, since, bounds::wake_up))
@@ -88,16 +87,6 @@ void permit_judge::look() {
         known_.accuse(*call.client, "waits for permits of " + of.name + ", and closes no door: " + call.text);
     }
   });
-}
-
-bool permit_judge::is_asleep(std::uint64_t id, const call_record& call, const state& at_node, bool shut) {
-  if (shut) {
-    shut_out_.insert(id);
-  } else if (shut_out_.erase(id) != 0 && at_node.counted < call.amount) {
-    asleep_until_[id] = known_.now() + bounds::closed_door;
-  }
-  const auto until = asleep_until_.find(id);
-  return until != asleep_until_.end() && known_.now() <= until->second;
 }
 
 // A waiter that has no message finds it by its poll.
@@ -123,7 +112,7 @@ std::optional<permit_judge::state> permit_judge::state_of(const semaphore& of) c
   const auto ended = std::count_if(out->members().begin(), out->members().end(),
                                    [&](const auto& each) { return storage::end_of(at, each.first) <= known_.now(); });
   const bool closed = door && door->text() && !out->score_of(*door->text());
-  return state{*left + ended, *left, closed ? door->text() : nullptr};
+  return state{*left + ended, closed ? door->text() : nullptr};
 }
 
 }  // namespace holdfast::sim

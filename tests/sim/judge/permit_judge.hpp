@@ -16,8 +16,7 @@ namespace holdfast::sim {
 ///   - After each script the permits that are left and those that are out add up to all, if the counter is there. A
 ///     slot moves key by key, so a fault may take one of the two keys: a cluster is not judged by that.
 ///   - The first waiter of a client gets its permits within a journey, if so many are left and no other client's waiter
-///     has closed the door. After a trouble it gets them within retries and reconnection. A door tells its own end, not
-///     that of a permit. If it opens with too few permits left, no message comes, and the waiter sleeps until that end.
+///     has closed the door. After a trouble it gets them within retries and reconnection.
 ///   - A first waiter for several permits closes the door when another client has got permits before it.
 ///   - Nobody gets a new permit while the door of another waiter is closed.
 class permit_judge {
@@ -36,8 +35,7 @@ class permit_judge {
  private:
   /// The state of a semaphore at the node.
   struct state {
-    long long left;     // also permits that have ended
-    long long counted;  // those that have not
+    long long left;  // also permits that have ended
     const std::string* door;
   };
   /// Nothing: a fault has put something else there.
@@ -45,13 +43,10 @@ class permit_judge {
   /// `use(id, call, semaphore)` for the first waiter of each client.
   template <class Use>
   void visit_first_waiters(Use use);
-  bool is_asleep(std::uint64_t call, const call_record&, const state& at_node, bool shut);
   bool is_late(const call_record&, const semaphore&, time_point since, nanoseconds allowed);
 
   evidence& known_;
   std::map<std::uint64_t, time_point> owed_since_, passed_over_since_;  // of the first waiters, by call
-  std::set<std::uint64_t> shut_out_;                                    // calls whose door was closed at the last look
-  std::map<std::uint64_t, time_point> asleep_until_;                    // calls that a door sent to sleep
   std::set<std::string> granted_;                                       // ids: the command of one may be sent again
 };
 
