@@ -52,6 +52,13 @@ struct pushing_world : world {
   void until_tracked() {
     until([this] { return tracked_keys() > 0; });
   }
+  /// The server is full for a moment, and gives up keys that have a TTL.
+  void evict(const std::string& key) {
+    eye("CONFIG", "SET", "maxmemory-policy", "volatile-ttl");
+    eye("CONFIG", "SET", "maxmemory", 1);
+    REQUIRE(eye("EXISTS", key) == 0);
+    eye("CONFIG", "SET", "maxmemory", 0);
+  }
   void take() { REQUIRE(eye("SET", "m", "other", "NX", "PX", 60'000) == "OK"); }
 };
 
@@ -134,6 +141,29 @@ TEST_CASE("a holder is told that all keys were deleted, and that its key is anot
   CHECK(fenced.held());
   w.eye("FLUSHALL");
   CHECK(w.run(fenced.lost()) == errc::lost);
+}
+
+TEST_CASE("a holder is told that its key was evicted, before its next renewal") {
+  pushing_world w;
+  auto redis = w.patient(6s);
+  auto held = w.run(redis.mutex("m").lock());
+  w.until_tracked();
+  const auto before = std::chrono::steady_clock::now();
+  w.evict("m");
+  CHECK(w.run(held.lost()) == errc::lost);
+  CHECK(std::chrono::steady_clock::now() - before < 1500ms);
+}
+
+TEST_CASE("a waiter is notified that the key of a holder was evicted") {
+  pushing_world w;
+  auto redis = w.patient();
+  w.take();
+  started<lease> waiting(w, redis.simple_mutex("m").lock());
+  w.until_tracked();
+  const auto polls = w.seen->count(measurement_kind::polled);
+  w.evict("m");
+  w.until([&] { return waiting.succeeded(); });
+  CHECK(w.seen->count(measurement_kind::polled) == polls);
 }
 
 TEST_CASE("a change that leaves a hold is confirmed, and the next one after the next renewal") {
