@@ -49,6 +49,22 @@ TEST_CASE_METHOD(pushing_primaries, "a waiter for a red_lock is notified of a re
   CHECK(waiting.granted());
 }
 
+TEST_CASE_METHOD(pushing_primaries, "a renewal of a red_lock at all primaries costs each waiter one attempt") {
+  taken_elsewhere();
+  const auto waiting = lock("a");
+  answer_slowly();
+  for (int renewals = 0; renewals < 3; ++renewals) {
+    const auto before = sent();
+    for (const auto& one : nodes) one->command({"PEXPIRE", "a", "60000"});
+    for (auto* one : at) one->change("a");
+    run();
+    answer_slowly();
+    answer_slowly();
+    CHECK(sent() == before + primaries);
+  }
+  CHECK(waiting.waits());
+}
+
 TEST_CASE_METHOD(pushing_primaries, "a red_lock that nobody else has asks for no push") {
   const auto held = granted("a");
   unlock(held);
