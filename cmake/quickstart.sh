@@ -5,6 +5,7 @@ set -eu
 usage() {
   cat <<'END'
 sh cmake/quickstart.sh demo [ARGS]         build the demo and run it: --scene failover kills a primary that sentinels watch
+sh cmake/quickstart.sh demo --page         the same on the page of holdfast serve, again and again until Ctrl-C
 sh cmake/quickstart.sh test                build everything and run all tests
 sh cmake/quickstart.sh test --server PATH  run the integration tests on this redis-server or valkey-server
 sh cmake/quickstart.sh bench [ARGS]        build the benchmarks and run them: --only NAME, --json; --help lists them
@@ -27,14 +28,18 @@ packages() {
 
 installed() { [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }
 
-install_packages() { # demo|test|bench
+install_packages() { # demo|page|test|bench
   # Debian's sid has no number.
   distro=$(. /etc/os-release && echo "${ID:-}-${VERSION_ID:-sid}") || distro=unknown
   if ! wanted=$(packages "$distro"); then
     echo "No package list for $distro: going on with what is installed."
     return
   fi
-  [ "$1" = test ] || wanted=${wanted%|*}
+  case $1 in
+    test) ;;
+    page) wanted="${wanted%|*} $(echo "$wanted" | grep -o 'lib\(cli11\|boost-json\)[^ ]*')" ;;
+    *) wanted=${wanted%|*} ;;
+  esac
   missing=
   for package in $wanted; do
     [ "$package" = '|' ] || installed "$package" || missing="$missing $package"
@@ -80,6 +85,12 @@ build() { # preset, options of cmake --build
   install_packages "$1" || return 1
   configure "$1" || return 1
   run cmake --build --preset "$@"
+}
+
+build_page() {
+  install_packages page || return 1
+  configure demo || return 1
+  run cmake --build --preset demo --target holdfast_demo holdfast_cli
 }
 
 # The tests need packages that the benchmarks do not.
@@ -169,6 +180,12 @@ case $mode in
     build_bench >&2 # stdout is for the figures
     run build/release/tests/holdfast_bench "$@" ;;
   demo)
-    build demo
+    if [ "${1:-}" = --page ]; then
+      build_page
+      shift
+      set -- --page build/demo/src/cli/holdfast "$@"
+    else
+      build demo
+    fi
     run build/demo/docs/demo/holdfast_demo "$@" ;;
 esac

@@ -15,6 +15,7 @@
 #include <iterator>
 #include <optional>
 #include <random>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -24,6 +25,7 @@
 
 #include "job.hpp"
 #include "stage.hpp"
+#include "support/child_process.hpp"
 #include "support/real_redis.hpp"
 #include "support/temp_folder.hpp"
 
@@ -34,7 +36,7 @@ using namespace std::chrono_literals;
 
 constexpr int usage_error = 64, no_server = 69;
 
-constexpr const char* usage = R"(holdfast_demo [--url URL] [--scene NAME]
+constexpr const char* usage = R"(holdfast_demo [--url URL] [--scene NAME] [--page PROGRAM]
   Shows five scenes with real processes: contention, renewal, a killed holder, a holder that is cut off, cancelled
   waiters. Judges itself by what the server says; the exit status is 0 when everything was right.
 
@@ -43,6 +45,8 @@ constexpr const char* usage = R"(holdfast_demo [--url URL] [--scene NAME]
   --scene NAME
               one scene alone: contention, renewal, killed, cut-off, cancelled; or failover, which starts a primary, two
               replicas and three sentinels, and kills the primary before a holder, a waiter and a counter
+  --page PROGRAM
+              shows the locks on the page of this `holdfast`, and plays the scenes again and again until Ctrl-C
   --help      this text
 
   HOLDFAST_DEMO_BREAK=owner-check   one worker deletes a lock that is not its own, as a lock without an owner check
@@ -53,7 +57,7 @@ constexpr const char* usage = R"(holdfast_demo [--url URL] [--scene NAME]
 using scene = asio::awaitable<void> (*)(stage&);
 
 struct arguments {
-  std::string url;
+  std::string url, page;
   std::vector<scene> scenes{contention, renewal, killed_holder, cut_off_holder, cancelled_waiters};
   bool broken_owner_check = false;
 };
@@ -73,6 +77,8 @@ std::optional<arguments> parse(const std::vector<std::string>& given) {
       result.url = given[++i];
     else if (given[i].starts_with("--url=") && given[i].size() > 6)
       result.url = given[i].substr(6);
+    else if (given[i] == "--page" && i + 1 < given.size() && !test::find_executable(given[i + 1]).empty())
+      result.page = given[++i];
     else if (given[i] == "--scene" && i + 1 < given.size() && scene_of(given[i + 1]) != nullptr)
       result.scenes = {scene_of(given[++i])};
     else
@@ -133,6 +139,26 @@ asio::awaitable<void> play_all(stage& on, std::vector<scene> scenes) {
   co_await on.check_nothing_is_left();
 }
 
+asio::awaitable<void> play_until_interrupted(stage& on, std::vector<scene> scenes) {
+  for (;;) {
+    co_await play_all(on, scenes);
+    co_await on.pause(2s);
+  }
+}
+
+/// `holdfast serve` at the server of the scenes. The URL is in its environment, because it may have a password.
+test::child_process start_page(stage& on, const std::string& program, const std::string& url) {
+  test::child_process::options serve;
+  serve.executable = program;
+  serve.argv = {"holdfast", "serve", "--listen", "127.0.0.1:0"};
+  serve.environment = {"HOLDFAST_URL=" + url};
+  test::child_process page(serve);
+  const auto address = page.read_line(10s);
+  if (!address) throw std::runtime_error("the page cannot be opened: see above");
+  on.shown.note("The page: " + *address + "   Ctrl-C ends it.\n");
+  return page;
+}
+
 int report(stage& on, std::size_t scenes) {
   const auto failed = on.judge.failed_scenes();
   char time[32];
@@ -170,12 +196,15 @@ int run(const arguments& given) {
   where.server = redis ? redis->pid() : -1;
   where.broken_owner_check = given.broken_owner_check;
   stage on(io.get_executor(), where);
+  std::optional<test::child_process> page;
+  if (!given.page.empty()) page.emplace(start_page(on, given.page, where.url));
   std::exception_ptr failed;
   auto finished = [&](std::exception_ptr why) {
     failed = why;
     signals.cancel();
   };
-  asio::co_spawn(io, play_all(on, given.scenes), asio::bind_cancellation_slot(stop.slot(), finished));
+  auto played = page ? play_until_interrupted(on, given.scenes) : play_all(on, given.scenes);
+  asio::co_spawn(io, std::move(played), asio::bind_cancellation_slot(stop.slot(), finished));
   io.run();
   if (interrupted != 0) {
     on.shown.note("interrupted");

@@ -170,6 +170,21 @@ def locks_come_and_go(place):
 
 
 @case
+def releases_beyond_the_budget_are_no_losses(place):
+    """More messages than may be read at once: the next poll finds their locks free, and knows why."""
+    names = [f"lock:{number}" for number in range(1000)]
+    for name in names:
+        place.server.lock(name)
+    page = Page(place)
+    release = "redis.call('del', KEYS[1]) redis.call('publish', 'redisson_lock__channel:{' .. KEYS[1] .. '}', '0')"
+    for name in names:
+        place.server.do("EVAL", release, "1", name)
+    wait_until(lambda: not page.locks(), "all are free")
+    ends = [event["event"] for event in page.log() if event["event"] != "held"]
+    check(ends == ["released"] * 200, f"not released: {set(ends)}")
+
+
+@case
 def hosts_and_origins(place):
     page = Page(place, "--allow-free")
     own = f"127.0.0.1:{page.port}"

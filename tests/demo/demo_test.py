@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 
 NO_SERVER = 69
 SCENES = 5
@@ -116,6 +117,15 @@ class Server:
         self.process.wait()
 
 
+def serve_of(program):
+    """The command line of the same build."""
+    path = os.path.join(os.path.dirname(program), "../../src/cli/holdfast")
+    if not os.path.exists(path):
+        print("skipped: no command line: it needs CLI11 and Boost.JSON")
+        sys.exit(77)
+    return path
+
+
 def verdicts(output):
     return re.findall(r"^ +(ok|FAILED): ", output, re.MULTILINE)
 
@@ -169,7 +179,7 @@ def refuses_wrong_arguments(program, folder):
     for arguments, environment, status in (
             (["--help"], {}, 0), (["--nonsense"], {}, 64), (["--url"], {}, 64), (["extra"], {}, 64),
             ([], {"HOLDFAST_DEMO_BREAK": "nonsense"}, 64), (["--worker"], {}, 64),
-            (["--scene"], {}, 64), (["--scene", "nonsense"], {}, 64),
+            (["--scene"], {}, 64), (["--scene", "nonsense"], {}, 64), (["--page"], {}, 64), (["--page", "nonsense"], {}, 64),
             (["--scene", "failover", "--url", "redis://localhost"], {}, 64), (["--url", "redis+sentinel://h/m"], {}, 64),
             (["--url", "nonsense"], {}, 64), (["--url", "rediss://localhost"], {}, 64),
             (["--url", "redis+unix:///nowhere/at/all"], {}, 1)):
@@ -222,8 +232,30 @@ def uses_a_given_server(program, folder):
     return demo
 
 
+def shows_the_page(program, folder):
+    demo = Demo(program, folder, "--page", serve_of(program), "--scene", "renewal")
+    demo.wait_for("The page: ")
+    url = re.search(r"The page: (\S+)", demo.output)[1]
+    deadline = time.monotonic() + 60
+    while '"lock":{"name"' not in (text := fetch(url + "api/locks")):
+        if time.monotonic() > deadline:
+            demo.fail(f"no lock is shown: {text}")
+    for _ in range(2):  # the scene is played again
+        demo.wait_for("ok: held for")
+    demo.signal_all(signal.SIGINT)
+    demo.finish(128 + signal.SIGINT)
+    demo.leaves_nothing()
+    return demo
+
+
+def fetch(url):
+    with urllib.request.urlopen(url, timeout=60) as answer:
+        return answer.read().decode()
+
+
 CASES = {case.__name__: case for case in (
-    passes, lives_through_a_failover, finds_a_broken_owner_check, refuses_wrong_arguments, interrupted, uses_a_given_server)}
+    passes, lives_through_a_failover, finds_a_broken_owner_check, refuses_wrong_arguments, interrupted, uses_a_given_server,
+    shows_the_page)}
 
 if __name__ == "__main__":
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))

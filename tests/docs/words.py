@@ -19,7 +19,7 @@ BUDGETS = {  # words
     "README.md": 1300,
     "CONTRIBUTING.md": 900,
     "docs/benchmarks.md": 3000,
-    "docs/cli.md": 1000,
+    "docs/cli.md": 1030,
     "docs/comparison.md": 1500,
     "docs/demo.md": 900,
     "docs/quickstart.md": 700,
@@ -35,6 +35,7 @@ BUDGETS = {  # words
     "docs/guide/metrics.md": 930,
     "docs/guide/one_leader.md": 500,
     "docs/guide/opentelemetry.md": 400,
+    "docs/guide/page.md": 450,
     "docs/guide/operating.md": 1000,
     "docs/guide/other_frameworks.md": 500,
     "docs/guide/plain_threads.md": 1000,
@@ -74,8 +75,8 @@ BUDGETS = {  # words
 }
 OTHER_PAGES = 1500  # a page that needs more is two pages
 # 18,000, and the pages that need one of their own: 700 for readers and writers, 400 for start together, 700 for
-# workers, 500 for one leader.
-GROUPS = {"the guide": (20_330, r"docs/(guide/.*|quickstart)\.md"), "the internals": (13_560, r"docs/internals/.*\.md")}
+# workers, 500 for one leader, 450 for the page that shows the locks.
+GROUPS = {"the guide": (20_780, r"docs/(guide/.*|quickstart)\.md"), "the internals": (13_560, r"docs/internals/.*\.md")}
 LONGEST = 40  # words of a sentence
 MEDIAN = 16
 BOOKISH = ("as ever", "at the latest", "besides", "but for", "by far the most", "for ever", "in vain", "lest", "of which",
