@@ -14,7 +14,7 @@
 namespace holdfast::sim {
 
 /// The promises of an election, besides those of a fenced lock:
-///   - An observer is given a leader that a node had since its call began. The term is not less than that which it knew,
+///   - An observer is given a leader that a node had since its call began. The term is not less than the one it knew,
 ///     nor than any that was given to somebody before its call, unless the node has lost the counter.
 ///   - A value that was proclaimed has reached a node. It is the leader's until a later one is proclaimed.
 ///   - An observer is told of a change within a journey, and after a trouble within retries and reconnection. Nobody
