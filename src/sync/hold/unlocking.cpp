@@ -34,9 +34,9 @@ class unlocking {
   void unlock_last(milliseconds ttl, unsigned replicas, bool has_caller, done_handler&& done);
   void begin_or_wait(last_unlock&& unlock);
   void at_its_turn();
-  void free(last_unlock&& unlock);
+  void free(last_unlock&& unlock, time_point now);
   void passed(const last_unlock& unlock);
-  void release(last_unlock&& unlock, time_point valid);
+  void release(last_unlock&& unlock, time_point valid, time_point now);
   void released();
   void report_release(time_point called, milliseconds ttl, const std::optional<failure>& failed) const;
 
@@ -113,7 +113,8 @@ void unlocking::unlock_last(milliseconds ttl, unsigned replicas, bool has_caller
 }
 
 void unlocking::begin_or_wait(last_unlock&& unlock) {
-  if (!hold_.changing()) return hold_.begin_change([&] { free(std::move(unlock)); });
+  // It was called just now: the clock is not read again, for each unlock pays for that.
+  if (!hold_.changing()) return hold_.begin_change([&, now = unlock.called] { free(std::move(unlock), now); });
   auto& waiting = hold_.last_unlocks_;
   // A forward list takes one word of each hold, and nearly every hold has none. The walk to its end is short.
   auto before = waiting.before_begin();
@@ -129,7 +130,7 @@ void unlocking::at_its_turn() {
   auto unlock = std::move(waiting.front());
   waiting.pop_front();
   // A re-entry that was granted before this turn may still be open. Then this unlock was not the last one.
-  if (!hold_.ended() && hold_.leases_.empty()) return free(std::move(unlock));
+  if (!hold_.ended() && hold_.leases_.empty()) return free(std::move(unlock), parts_.env.now());
   if (hold_.ended()) {
     hold_.leave_if_forgotten();
     unlock.done(hold_.end_cause());
@@ -139,7 +140,7 @@ void unlocking::at_its_turn() {
   hold_.end_change();
 }
 
-void unlocking::free(last_unlock&& unlock) {
+void unlocking::free(last_unlock&& unlock, time_point now) {
   HOLDFAST_ASSERT(hold_.leases_.empty() && hold_.changing() && hold_.host_);
   const auto valid = hold_.valid_until();
   // Both are read before end(), which makes the validity zero for every reader.
@@ -150,7 +151,7 @@ void unlocking::free(last_unlock&& unlock) {
     if (hold_.host_->pass_on(hold_, {sound, unlock.ttl, unlock.replicas})) {
       passed(unlock);
     } else {
-      release(std::move(unlock), valid);
+      release(std::move(unlock), valid, now);
     }
   } catch (...) {
     // Without memory nothing was sent, and the key ends with its TTL. In this process the name must be free at once.
@@ -167,12 +168,11 @@ void unlocking::passed(const last_unlock& unlock) {
 
 // All unlocks that wait share one release. The key may live for the longest of their TTLs, and the release may take the
 // longest of their budgets. A caller with a shorter budget is answered by its own limit.
-void unlocking::release(last_unlock&& unlock, time_point valid) {
+void unlocking::release(last_unlock&& unlock, time_point valid, time_point now) {
   for (const auto& other : hold_.last_unlocks_) {
     unlock.ttl = std::max(unlock.ttl, other.ttl);
     unlock.answer_by = std::max(unlock.answer_by, other.answer_by);
   }
-  const auto now = parts_.env.now();
   const auto& on = *hold_.on;
   const auto may_live = std::max(unlock.ttl, on.may_live(now, parts_.env.settings.drift));
   const auto answer_by = unlock.answer_by;
