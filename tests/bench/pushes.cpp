@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
-// The time until a waiter and a holder know of a change by another program that sends no message.
+// The time until a waiter and a holder know of a change by another program that sends no message, and the memory that
+// the server needs to tell them.
 #include <algorithm>
+#include <iterator>
+#include <string>
+#include <vector>
 
 #include "bench/holder.hpp"
 #include "bench/meter.hpp"
@@ -115,6 +119,64 @@ std::vector<finding> told(const plan& p) {
   return {{median(release)}, {quantile(0.99, release)}, {quantile(0.99, expiry)}, {median(loss)}};
 }
 
+/// A client that has the server track keys, as a client of ours does: by its questions, for its other connection.
+class tracking_client {
+ public:
+  explicit tracking_client(const real_redis& server) : commands_(server), pushed_(server) {
+    commands_("CLIENT", "TRACKING", "ON", "REDIRECT", pushed_("CLIENT", "ID").integer(), "OPTIN", "NOLOOP");
+  }
+
+  /// Keys need not be there to be tracked.
+  void track(long first, long last) {
+    for (long next = first; next < last;) {
+      std::vector<std::string> question{"EXISTS"};
+      for (; next < last && std::ssize(question) <= in_a_question; ++next) question.push_back(name_of(next));
+      commands_("CLIENT", "CACHING", "YES");
+      commands_.call(question);
+    }
+  }
+
+ private:
+  static constexpr long in_a_question = 100;
+
+  test::raw_client commands_, pushed_;
+};
+
+/// Bytes of the server, for each of `keys`, while `act` runs.
+template <class Act>
+double bytes_for_each(test::raw_client& server, long keys, Act act) {
+  const auto used = [&] { return number_in(server("INFO", "memory").text, "used_memory"); };
+  const auto before = used();
+  act();
+  return (used() - before) / static_cast<double>(keys);
+}
+
+/// The memory of the tracking table for a key, and for one more client that asks for the same keys.
+std::vector<finding> tracking_table(long keys) {
+  const real_redis server;
+  test::raw_client admin(server);
+  tracking_client first(server), second(server);
+  const auto of_key = bytes_for_each(admin, keys, [&] { first.track(0, keys); });
+  const auto of_client = bytes_for_each(admin, keys, [&] { second.track(0, keys); });
+  return {{of_key}, {of_client}};
+}
+
+/// A server has room for a million keys in its tracking table. It forgets others for those that come then.
+std::vector<finding> full_tracking_table(const plan& p) {
+  const auto room = p.scaled(1'000'000), more = p.scaled(10'000);
+  auto found = tracking_table(room);
+  const real_redis server;
+  test::raw_client admin(server);
+  admin("CONFIG", "SET", "tracking-table-max-keys", room);
+  tracking_client one(server);
+  one.track(0, room + more);
+  const auto tracked = [&] { return number_in(admin("INFO", "stats").text, "tracking_total_keys"); };
+  const auto deadline = clock::now() + plan::patience;
+  while (tracked() > static_cast<double>(room) && clock::now() < deadline) admin("PING");
+  found.push_back({static_cast<double>(room + more) - tracked(), {{"more", static_cast<double>(more)}}});
+  return found;
+}
+
 }  // namespace
 
 std::vector<scenario> push_scenarios() {
@@ -123,7 +185,16 @@ std::vector<scenario> push_scenarios() {
             {"takeover-told/release-p99", "the same, p99", at_most(5)},
             {"takeover-told/expiry-p99", "ms after the end of another program's TTL, p99", at_most(100)},
             {"takeover-told/loss", "ms after another program's DEL until the holder knows, p50", at_most(2)}},
-           told}};
+           told},
+          {"tracking-10k",
+           {{"tracking-10k/key", "bytes of the server for a key that it tracks, of 10 000", at_most(120)},
+            {"tracking-10k/client", "the same for one more client that waits for it", at_most(100)}},
+           [](const plan& p) { return tracking_table(p.scaled(10'000)); }},
+          {"tracking-1m",
+           {{"tracking-1m/key", "bytes of the server for a key that it tracks, of a million", at_most(120)},
+            {"tracking-1m/client", "the same for one more client that waits for it", at_most(100)},
+            {"tracking-1m/forgotten", "keys that a full table gives up, and pushes, for 10 000 more"}},
+           full_tracking_table}};
 }
 
 }  // namespace holdfast::bench
