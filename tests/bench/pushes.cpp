@@ -187,13 +187,13 @@ std::vector<scenario> push_scenarios() {
             {"takeover-told/loss", "ms after another program's DEL until the holder knows, p50", at_most(2)}},
            told},
           {"tracking-10k",
-           {{"tracking-10k/key", "bytes of the server for a key that it tracks, of 10 000", at_most(120)},
-            {"tracking-10k/client", "the same for one more client that waits for it", at_most(100)}},
+           {{"tracking-10k/key", "server bytes for a tracked key, of 10 000", at_most(120)},
+            {"tracking-10k/client", "the same for one more client", at_most(100)}},
            [](const plan& p) { return tracking_table(p.scaled(10'000)); }},
           {"tracking-1m",
-           {{"tracking-1m/key", "bytes of the server for a key that it tracks, of a million", at_most(120)},
-            {"tracking-1m/client", "the same for one more client that waits for it", at_most(100)},
-            {"tracking-1m/forgotten", "keys that a full table gives up, and pushes, for 10 000 more"}},
+           {{"tracking-1m/key", "server bytes for a tracked key, of a million", at_most(120)},
+            {"tracking-1m/client", "the same for one more client", at_most(100)},
+            {"tracking-1m/forgotten", "keys that a full table gives up for 10 000 more"}},
            full_tracking_table}};
 }
 
