@@ -154,6 +154,7 @@ interface::interface() : app_("Distributed locks on Redis, for those who run the
   add_jobs();
   add_locks();
   add_views();
+  add_page();
   add_care();
   add_help();
   app_.footer(help_text());  // subcommands that are added later would have it, too
@@ -260,22 +261,6 @@ void interface::add_care() {
   add_duration(*command, "--every", watch_.every, "time between two polls. Default: 1 s");
   add_duration(*command, "--for", watch_.duration, "end after this time. Default: at a signal");
 
-  command =
-      add("serve", "Show the locks on a page, for the browsers of this machine", [this] { return serve(serve_); });
-  add_access(*command, serve_.access);
-  command
-      ->add_option("--listen", serve_.listen,
-                   "address and port. Port 0: any. Default: 127.0.0.1:8787. Other machines need --behind-proxy")
-      ->type_name("ADDRESS");
-  command->add_flag("--allow-free", serve_.may_free,
-                    "the page can break holds, as free does. The address that is printed has the token for it");
-  command->add_flag("--behind-proxy", serve_.is_behind_proxy,
-                    "a proxy with TLS and users passes requests on: any Host is accepted");
-  command->footer(
-      "It prints the address of the page when the locks have been read. It writes nothing without --allow-free. "
-      "/api/locks and /api/events are for programs, /metrics for Prometheus, /healthz and /readyz for probes. INT and "
-      "TERM end it.");
-
   command = add("doctor", "Examine servers, network and permissions: OK, WARN or FAIL, and the command that mends it",
                 [this] { return doctor(doctor_); });
   add_access(*command, doctor_.access);
@@ -299,7 +284,25 @@ void interface::add_care() {
   command->add_flag("--election", acl_.election, "elections as well");
   command->add_flag("--notes", acl_.notes, "notes as well: --note, and config::notes of a program");
   command->add_flag("--braces", acl_.braces, "names with a { as well");
-  command->add_flag("--operator", acl_.operates, "what list, inspect, watch and doctor need as well");
+  command->add_flag("--operator", acl_.operates, "what list, inspect, watch, serve and doctor need as well");
+}
+
+void interface::add_page() {
+  auto* command =
+      add("serve", "Show the locks on a page, for the browsers of this machine", [this] { return serve(serve_); });
+  add_access(*command, serve_.access);
+  command
+      ->add_option("--listen", serve_.listen,
+                   "address and port. Port 0: any. Default: 127.0.0.1:8787. Other machines need --behind-proxy")
+      ->type_name("ADDRESS");
+  command->add_flag("--allow-free", serve_.may_free,
+                    "the page can break holds, as free does. The address that is printed has the token for it");
+  command->add_flag("--behind-proxy", serve_.is_behind_proxy,
+                    "a proxy with TLS and users passes requests on: any Host is accepted");
+  command->footer(
+      "It prints the address of the page when the locks have been read. It writes nothing without --allow-free. "
+      "/api/locks and /api/events are for programs, /metrics for Prometheus, /healthz and /readyz for probes. INT and "
+      "TERM end it.");
 }
 
 void interface::add_help() {

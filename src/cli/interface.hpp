@@ -30,6 +30,7 @@ class interface {
   void add_locks();
   void add_jobs();
   void add_views();
+  void add_page();
   void add_care();
   void add_help();
 
