@@ -28,7 +28,8 @@ void election_judge::read(const std::string& name, const reply& answer) {
 std::optional<election_judge::leader> election_judge::stored(const std::string& name) const {
   if (known_.servers.moves(name)) return std::nullopt;
   const auto* e = known_.stored.find(0, name);
-  if (!e) return leader();
+  // A server removes a key that is over when the next command comes.
+  if (!e || storage::end_of(known_.stored.holder(0, name), *e) <= known_.now()) return leader();
   const auto view = election_view::reads(*e) ? std::optional(election_view(*e)) : std::nullopt;
   if (!view) return std::nullopt;
   detail::leader_answer now;
