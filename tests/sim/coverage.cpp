@@ -168,6 +168,7 @@ constexpr std::string_view expected[] = {
     "next: cancelled",
     "next: corrupt_lock",
     "next: nobody",
+    "next: not_primary",
     "next: shutting_down",
     "overlap explained by a fault outside the guarantee",
     "peer: took a permit back by a clock that is ahead",
