@@ -19,7 +19,7 @@ import threading
 import time
 from pathlib import Path
 
-from rig import ACL, OWNER, Connection, ErrorReply, Failure, Job, Redis, check, plain, wait_until
+from rig import ACL, OWNER, Connection, Election, ErrorReply, Failure, Job, Redis, check, plain, wait_until
 from schema import complaints
 
 CASES = {}
@@ -841,38 +841,11 @@ def watch_of_readers_and_writers(place):
     check(found == expected, f"{job.output}\ninstead of\n{expected}")
 
 
-class Election:
-    """The election "region", by the library's own scripts."""
-
-    def __init__(self, place):
-        self.folder, self.server = place.root / "src/protocol/election", place.server
-
-    def run(self, script, keys, *words):
-        text = (self.folder / f"{script}.lua").read_text(encoding="utf-8")
-        return self.server.do("EVAL", text, len(keys), *keys, *words)
-
-    def elect(self, number, value, name="region"):
-        """The term."""
-        return self.run("campaign", [name, f"redisson_lock_token:{{{name}}}"], 50_000, f"{OWNER}:{number}", value, "publish",
-                        f"holdfast_election:{{{name}}}")[0]
-
-    def proclaim(self, number, value):
-        self.run("proclaim", ["region"], f"{OWNER}:{number}", value, "publish", "holdfast_election:{region}")
-
-    def resign(self, number):
-        self.run("resign", ["region"], "publish", "redisson_lock__channel:{region}", "holdfast_election:{region}", f"{OWNER}:{number}")
-
-    def listen(self, stem):
-        connection = Connection(self.server.path)
-        connection.do("SUBSCRIBE", f"{stem}:{{region}}")
-        return connection
-
-
 @case
 def elections(place):
     """list and inspect show the leader's value and term. A hash that only looks like an election is no lock."""
     titles = "NAME  KIND  COUNT TTL  WAITERS TOKEN  SINCE  PROCESS  HOLDER  NOTE\n"
-    election = Election(place)
+    election = Election(place.server)
     term = election.elect(1, HOSTILE)
     place.transcript(["list"], titles + f"region  election  1  TIME  0  TOKEN -  -  OWNER  leader {SHOWN}\n")
     candidate, observer = (election.listen(stem) for stem in ("redisson_lock__channel", "holdfast_election"))
@@ -910,7 +883,7 @@ def elections(place):
 @case
 def elections_are_freed(place):
     """The next candidate and the observers hear of it."""
-    election = Election(place)
+    election = Election(place.server)
     connections = [election.listen(stem) for stem in ("redisson_lock__channel", "holdfast_election")]
     for terminal in (False, True):
         election.elect(1, "10.0.0.7:443")
@@ -929,7 +902,7 @@ def elections_are_freed(place):
 @case
 def watch_of_elections(place):
     """Each term is a hold of its own. A leader is seen by the observers' message, and a new value as well."""
-    election = Election(place)
+    election = Election(place.server)
     election.elect(1, "a:1")
     job = place.start("watch", "region", "--every", "30").wait_for("held")
     election.proclaim(1, "a:2")

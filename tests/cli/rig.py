@@ -250,3 +250,30 @@ def plain(text):
     text = re.sub(r"redis\+unix://\S+?\.sock", "URL", text)
     text = re.sub(r"\b1[5-9]\d{14}\b", "TOKEN", text)
     return re.sub(r" {2,}", "  ", text)
+
+
+class Election:
+    """The election "region", by the library's own scripts."""
+
+    def __init__(self, server):
+        self.folder, self.server = Path(__file__).resolve().parents[2] / "src/protocol/election", server
+
+    def run(self, script, keys, *words):
+        text = (self.folder / f"{script}.lua").read_text(encoding="utf-8")
+        return self.server.do("EVAL", text, len(keys), *keys, *words)
+
+    def elect(self, number, value, name="region"):
+        """The term."""
+        return self.run("campaign", [name, f"redisson_lock_token:{{{name}}}"], 50_000, f"{OWNER}:{number}", value, "publish",
+                        f"holdfast_election:{{{name}}}")[0]
+
+    def proclaim(self, number, value):
+        self.run("proclaim", ["region"], f"{OWNER}:{number}", value, "publish", "holdfast_election:{region}")
+
+    def resign(self, number):
+        self.run("resign", ["region"], "publish", "redisson_lock__channel:{region}", "holdfast_election:{region}", f"{OWNER}:{number}")
+
+    def listen(self, stem):
+        connection = Connection(self.server.path)
+        connection.do("SUBSCRIBE", f"{stem}:{{region}}")
+        return connection
