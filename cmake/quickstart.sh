@@ -28,7 +28,7 @@ packages() {
 
 installed() { [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }
 
-install_packages() { # demo|page|test|bench
+install_packages() { # demo|page|test
   # Debian's sid has no number.
   distro=$(. /etc/os-release && echo "${ID:-}-${VERSION_ID:-sid}") || distro=unknown
   if ! wanted=$(packages "$distro"); then
@@ -93,9 +93,9 @@ build_page() {
   run cmake --build --preset demo --target holdfast_demo holdfast_cli
 }
 
-# The tests need packages that the benchmarks do not.
+# The tests need packages that the benchmarks do not. One row is about the page.
 build_bench() {
-  install_packages bench || return 1
+  install_packages page || return 1
   configure release -DHOLDFAST_BUILD_TESTS=OFF -DHOLDFAST_BUILD_EXAMPLES=OFF || return 1
   run cmake --build --preset release --target holdfast_bench
 }

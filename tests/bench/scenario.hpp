@@ -85,6 +85,7 @@ std::vector<scenario> shared_scenarios();
 std::vector<scenario> waiting_scenarios();
 std::vector<scenario> push_scenarios();
 std::vector<scenario> held_scenarios();
+std::vector<scenario> page_scenarios();
 std::vector<scenario> distant_scenarios();
 std::vector<scenario> cluster_scenarios();
 std::vector<scenario> replica_scenarios();

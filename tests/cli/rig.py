@@ -15,6 +15,7 @@ import sys
 import termios
 import time
 import uuid
+from pathlib import Path
 
 LIMIT = 60  # seconds: nothing takes that long; a test waits for what it expects, and fails after this
 MARK = "HOLDFAST_TEST_MARK"

@@ -373,36 +373,6 @@ def the_rights_of_an_operator_are_enough(place):
     check(not gaps, gaps)
 
 
-@case
-def a_thousand_locks_cost_redis_a_hundredth_of_a_core(place):
-    """The figure of docs/benchmarks.md, of a run of SECONDS."""
-    span = float(sys.argv[3]) if len(sys.argv) > 3 else 10
-    for number in range(1000):
-        place.server.lock(f"lock:{number}")
-    page = Page(place)
-    events = Events(page).wait_for("hello")
-    wait_until(lambda: len(page.locks()) == 1000, "all are shown")
-    used, begin = cpu_seconds(place.server.process.pid), time.monotonic()
-    while (took := time.monotonic() - begin) < span:
-        page.ask("/api/locks")
-        time.sleep(min(1, span - took))
-    took = time.monotonic() - begin
-    share = 100 * (cpu_seconds(place.server.process.pid) - used) / took
-    print(f"1,000 locks on one page: {share:.2f} % of a core of Redis, over {took:.0f} s ({scans(place.server)} scans)")
-    check(share <= 1.2, f"{share} % of a core")  # the kernel counts in hundredths of a second
-    events.close()
-
-
-def scans(server):
-    return int(re.search(r"cmdstat_scan:calls=(\d+)", server.do("INFO", "commandstats").decode())[1])
-
-
-def cpu_seconds(pid):
-    with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
-        user, system = file.read().rsplit(")", 1)[1].split()[11:13]
-    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
-
-
 def main():
     program, name = sys.argv[1:3]
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
