@@ -99,6 +99,8 @@ void election_judge::promoted() {
 }
 
 void election_judge::look() {
+  for (auto& [name, election] : elections_)
+    if (known_.servers.moves(name)) election.moved = known_.now();
   for (const auto& [name, election] : elections_)
     if (const auto now = stored(name); now && *now) check_value(name, election, **now);
   for (auto& [id, call] : known_.calls.all())
@@ -122,14 +124,12 @@ void election_judge::look_at(call_record& call) {
   if (!now || !is_change(call.knows, *now)) return call.news_since.reset();
   if (!call.news_since) call.news_since = known_.now();
   const auto& settings = call.client->settings();
-  const auto silence = std::max({known_.excused.last_silence_about(call.observes), elections_.at(call.observes).silent,
+  const auto& election = elections_.at(call.observes);
+  const auto silence = std::max({known_.excused.last_silence_about(call.observes), election.silent,
                                  known_.clients.of(*call.client).last_message_lost});
   const auto from = std::max({*call.news_since, call.since, known_.clients.undisturbed_from(*call.client),
-                              silence + bounds::longest_sleep(settings)});
-  // An observer reads two keys. While its slot moves, it asks again and again.
-  const bool has_slots = known_.servers.what() == detail::deployment::cluster;
-  const auto redirected = has_slots ? bounds::longest_redirect_pause : nanoseconds();
-  if (known_.now() > from + redirected + bounds::journey + bounds::late_by_clock(settings))
+                              silence + bounds::longest_sleep(settings), election.moved + bounds::retry});
+  if (known_.now() > from + bounds::journey + bounds::late_by_clock(settings))
     known_.accuse(*call.client,
                   "knows of no leader but " + text_of(call.knows) + ", and " + text_of(*now) + " leads: " + call.text);
 }

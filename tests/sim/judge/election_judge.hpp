@@ -65,6 +65,7 @@ class election_judge {
     std::map<std::uint64_t, lead_record> leads{};
     told_term told{};
     time_point silent{};  // the last change without a message
+    time_point moved{};   // the slot has moved until then: an observer's look of two keys fails meanwhile
   };
 
   static std::string text_of(const leader& known);
