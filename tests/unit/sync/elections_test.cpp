@@ -198,6 +198,16 @@ TEST_CASE_METHOD(election_fixture, "a leader that Redis does not know is lost") 
   check_nothing_is_left();
 }
 
+TEST_CASE_METHOD(election_fixture, "a leader proclaims in no other election") {
+  const auto c = lead();
+  const auto other = std::make_shared<const detail::election_keys>(detail::election_keys("b"), "two");
+  verb_call two;
+  two.place(locks->elections().proclaim(c.value(), other,
+                                        [two](const std::optional<detail::failure>& failed) { two.answer(failed); }));
+  CHECK(two.failed_with(errc::not_held));
+  CHECK(in_flight() == 0);
+}
+
 TEST_CASE_METHOD(election_fixture, "a key that is no lock ends the lead") {
   const auto c = lead();
   const auto two = proclaim(c, "two");
