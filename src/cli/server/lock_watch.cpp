@@ -11,19 +11,27 @@
 #include <fnmatch.h>
 
 #include "cli/server/permissions.hpp"
+#include "config/numbers.hpp"
 
 namespace holdfast::cli {
 namespace {
 
-notice notice_of(std::string_view channel, std::string_view text) {
+notice notice_in(const redis::reply& message) {
+  using enum notice::meaning;
+  const std::string_view channel = message.elements[2].text;
   const auto stem = channel.substr(0, channel.find(':'));
-  if (stem == channels::election) return text == "0" ? notice::change : notice::leader;
-  return stem == channels::shared_mutex || stem == channels::wake ? notice::change : notice::release;
+  if (stem != channels::election) return {stem == channels::shared_mutex || stem == channels::wake ? change : release};
+  const auto term = detail::parse_number(message.elements[3].text).value_or(0);
+  return term > 0 ? notice{leader, static_cast<std::uint64_t>(term)} : notice{change};
 }
 
-notice notice_in(const redis::reply& message) { return notice_of(message.elements[2].text, message.elements[3].text); }
-
 bool is_election(const lock_facts* lock) { return lock && lock->leader; }
+
+/// The leader of the message was seen before, and another leads: later messages say how that one ended.
+bool is_late(const notice& received, const lock_facts* before, const lock_facts* now) {
+  return received.means == notice::meaning::leader && is_election(before) && before->token >= received.term &&
+         !(is_election(now) && now->token == before->token);
+}
 
 const lock_facts* find(const lock_map& locks, const std::string& name) {
   const auto found = locks.find(name);
@@ -124,6 +132,7 @@ asio::awaitable<void> lock_watch::poll() {
   watcher_.on_poll(known_);
   report_work();
   for (const auto& [name, notice] : told) co_await on_message(name, notice);
+  ended_elections_.clear();
 }
 
 void lock_watch::report_polled(const lock_map& now, const notice_map& told, const notice_map& unread) {
@@ -195,8 +204,10 @@ asio::awaitable<void> lock_watch::look_at(std::string name, notice received) {
     co_await reader_->list_processes();  // perhaps a client that has come since
     reader_->name_processes(*key.lock);
   }
-  const auto before = known_.extract(name);
   const auto* now = key.lock ? &*key.lock : nullptr;
+  if (is_late(received, find(known_, name), now)) co_return;
+  const auto before = known_.extract(name);
+  if (before && !now && is_election(&before.mapped())) ended_elections_.insert(name);
   report_message(name, received, before ? &before.mapped() : nullptr, now);
   watcher_.on_lock(name, now);
   if (key.lock) known_.insert_or_assign(std::move(name), std::move(*key.lock));
@@ -204,9 +215,11 @@ asio::awaitable<void> lock_watch::look_at(std::string name, notice received) {
 
 void lock_watch::report_message(const std::string& name, notice received, const lock_facts* before,
                                 const lock_facts* now) {
-  const bool is_seen_alone = received != notice::release || is_election(before) || is_election(now);
+  using enum notice::meaning;
+  const bool is_of_election = is_election(before) || is_election(now) || ended_elections_.contains(name);
+  const bool is_seen_alone = received.means != release || is_of_election;
   if (is_seen_alone || (now && now->has_several())) {
-    report_ends(received == notice::leader ? "ended" : "released", before, now);
+    report_ends(received.means == leader ? "ended" : "released", before, now);
   } else {  // the hold before the message has ended, even if its holder has the lock again
     before ? report_ends("released", before, nullptr) : watcher_.on_event({"released", name});
     before = nullptr;

@@ -3,9 +3,11 @@
 #include <boost/asio/awaitable.hpp>
 
 #include <chrono>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,8 +31,11 @@ struct lock_event {
 
 using lock_map = std::map<std::string, lock_facts>;
 
-/// The meaning of a message: a hold has ended; something may have changed; or somebody leads, perhaps with a new value.
-enum class notice { release, change, leader };
+/// A message: a hold has ended; something may have changed; or somebody leads a term, perhaps with a new value.
+struct notice {
+  enum class meaning { release, change, leader } means = meaning::release;
+  std::uint64_t term = 0;  // of the leader
+};
 using notice_map = std::map<std::string, notice>;
 
 /// The owner of a lock_watch: it is told of changes, and says how often Redis may be read.
@@ -102,6 +107,7 @@ class lock_watch {
   std::unique_ptr<session> listener_;  // null: polls alone
   lock_map known_;
   notice_map unread_;  // of known locks that may not be read yet; the first one of each
+  std::set<std::string> ended_elections_;  // since the last poll: the end of a lead sends two messages
   bool first_ = true;
 };
 
