@@ -106,7 +106,7 @@ class lock_watch {
   std::unique_ptr<lock_reader> reader_;
   std::unique_ptr<session> listener_;  // null: polls alone
   lock_map known_;
-  notice_map unread_;  // of known locks that may not be read yet; the first one of each
+  notice_map unread_;                      // of known locks that may not be read yet; the first one of each
   std::set<std::string> ended_elections_;  // since the last poll: the end of a lead sends two messages
   bool first_ = true;
 };
