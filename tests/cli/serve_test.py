@@ -144,7 +144,7 @@ def all_routes(place):
     metrics = page.ask("/metrics")
     check(b'holdfast_page_locks{kind="mutex"} 1\n' in metrics.body and b"holdfast_page_redis_up 1\n" in metrics.body, metrics.body)
     server, = page.ask("/api/servers").json()
-    check(server["failure"] is None and server["role"] == "master" and server["findings"], server)
+    check(server["failure"] is None and server["role"] == "master" and server["lag_s"] == 0 and server["findings"], server)
     for path, method, status in (("/nothing", "GET", 404), ("/", "POST", 405), ("/api/free", "GET", 405), ("/../etc/passwd", "GET", 404)):
         check(page.ask(path, method).status == status, f"{method} {path}")
     for path in ("/", "/api/locks", "/metrics", "/nothing"):

@@ -115,6 +115,16 @@ findings judge_server(const info_text& info, const detail::settings& settings) {
           judge_refusals(info)};
 }
 
+std::chrono::seconds replica_lag(const info_text& info) {
+  long long lag = 0;
+  for (long long i = 0; i < info.number("connected_slaves"); ++i) {
+    const auto replica = info.find("slave" + std::to_string(i));
+    const auto at = replica.find("lag=");
+    if (at != replica.npos) lag = std::max(lag, number_in(replica.substr(at + 4)));
+  }
+  return std::chrono::seconds(lag);
+}
+
 findings judge_replicas(const info_text& info, const detail::settings& settings) {
   const auto connected = info.number("connected_slaves");
   const auto wanted = static_cast<long long>(settings.values.min_replicas);
@@ -124,12 +134,7 @@ findings judge_replicas(const info_text& info, const detail::settings& settings)
                  " that min_replicas wants: no lock is granted",
              "redis-cli INFO replication"}};
   if (connected == 0) return {{verdict::ok, "replicas", "none"}};
-  long long lag = 0;
-  for (long long i = 0; i < connected; ++i) {
-    const auto replica = info.find("slave" + std::to_string(i));
-    const auto at = replica.find("lag=");
-    if (at != replica.npos) lag = std::max(lag, number_in(replica.substr(at + 4)));
-  }
+  const auto lag = replica_lag(info).count();
   const auto text = std::to_string(connected) + ", " + std::to_string(lag) + " s behind at most";
   if (lag > largest_lag)
     return {{verdict::warn, "replicas", text + ": a failover may lose locks", "redis-cli INFO replication"}};

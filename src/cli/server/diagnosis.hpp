@@ -39,6 +39,8 @@ class info_text {
 };
 
 findings judge_server(const info_text& info, const detail::settings& settings);
+/// For so long the slowest replica has confirmed nothing. 0: there is none.
+std::chrono::seconds replica_lag(const info_text& info);
 findings judge_replicas(const info_text& info, const detail::settings& settings);
 /// `setting`: the value of client-output-buffer-limit.
 finding judge_buffers(std::string_view setting);

@@ -39,6 +39,7 @@ asio::awaitable<json::object> survey_server(network& over, redis::endpoint node,
     server["version"] = session->facts().version;
     server["role"] = info.find("role");
     server["replicas"] = info.number("connected_slaves");
+    server["lag_s"] = replica_lag(info).count();
     server["round_trip_us"] = session->round_trip().count();
     auto found = judge_server(info, settings);
     for (auto& one : judge_replicas(info, settings)) found.push_back(std::move(one));
