@@ -42,10 +42,10 @@ struct leader_info {
 /// Every function may be called from any thread, copies its arguments, and returns a lazy awaitable. It resumes on the
 /// awaiting coroutine's executor, never inside the call. Cancelled: operation_aborted at once. A campaign that is
 /// cancelled leaves no key, as mutex::lock(). An observer leaves no subscription.
-/// Every function throws shutting_down after shutdown, closed if the election was moved from, and invalid_name if the
-/// name is empty or over 64 KiB. It throws corrupt_lock if the key is no such lock, or the counter of the terms no
-/// number; auth_failed, no_permission, not_primary, tls_failed, protocol_error. A client with several primaries
-/// (red_lock) has no election: invalid_config.
+/// Every function but proclaim() throws shutting_down after shutdown, closed if the election was moved from, and
+/// invalid_name if the name is empty or over 64 KiB. It throws corrupt_lock if the key is no such lock, or the counter
+/// of the terms no number; auth_failed, no_permission, not_primary, tls_failed, protocol_error. A client with several
+/// primaries (red_lock) has no election: invalid_config.
 ///
 /// The ACL user needs the permissions of a mutex and more. Keys and channel, for the key_prefix `p`:
 /// `~redisson_lock_token:{p* &holdfast_election:{p*`. The commands GET, SET, TIME and HGETALL. connect() does not check
@@ -81,13 +81,13 @@ class HOLDFAST_EXPORT election {
   /// `for (auto now = co_await e.leader();; now = co_await e.next(now))`. Changes between two calls are seen as one.
   /// It waits through outages of Redis. It learns of a change by a message, of an end by TTL when the TTL that it has
   /// read is over, and of anything else within config::poll_cap. A leader with a lower term than `after` is an older
-  /// state, for example of a replica that took over, and is passed over. So terms never fall, as long as the counter at
-  /// `redisson_lock_token:{name}` is kept.
+  /// state, for example of a replica that took over, and is passed over. After none, any leader is new. Terms never
+  /// fall while Redis keeps the counter `redisson_lock_token:{name}`: keep the largest where a failover may lose it.
   /// While the client drains it throws shutting_down, and so do calls that wait already.
   asio::awaitable<std::optional<leader_info>> next(std::optional<leader_info> after) const;
 
   /// Breaks the leader's hold, and wakes candidates and observers. As mutex::force_unlock(); corrupt_lock for a holder
-  /// that is no candidate. The broken leader goes on until its next renewal: its term keeps its writes out.
+  /// that is no candidate. The broken leader goes on, until its next renewal at most: its term keeps its writes out.
   asio::awaitable<bool> force_unlock() const;
 
   /// A candidate as a mutex whose lock() is campaign(value): for with_lock and keep_running, whose body then leads, and

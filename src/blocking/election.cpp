@@ -32,7 +32,7 @@ std::optional<leader_info> election::leader() const {
 
 std::optional<leader_info> election::next(std::optional<leader_info> after) const {
   const auto core = detail::access::core(*this);
-  return core->home().get(detail::this_thread(), of_.next(std::move(after)), errc::shutting_down);
+  return core->get_while_here(of_.next(std::move(after)));
 }
 
 }  // namespace holdfast::blocking

@@ -80,12 +80,7 @@ std::optional<lock_core::serial> lock_core::acquire(const owner& thread, std::op
   for (const auto& each : homes_) each->check_may_wait();
   if (!wait) rest_after_failed_tries();
   const auto waiting = std::make_shared<call>();
-  holds_.join(waiting);
-  const struct in_line {
-    ~in_line() { holds.leave(waiting); }
-    thread_holds& holds;
-    const call_ptr& waiting;
-  } place{holds_, waiting};
+  const place_in_line place(holds_, waiting);
   const stop_of_call on_stop(home(), waiting, stop);
   try {
     auto got =
@@ -96,9 +91,11 @@ std::optional<lock_core::serial> lock_core::acquire(const owner& thread, std::op
   } catch (const boost::system::system_error& failure) {
     if (failure.code() != asio::error::operation_aborted) throw;
     if (stop.stop_requested()) return std::nullopt;
-    throw error(errc::closed, about("its object has ended"));
+    throw_object_ended();
   }
 }
+
+void lock_core::throw_object_ended() const { throw error(errc::closed, about("its object has ended")); }
 
 // Before the hold is kept: without memory for the note, the lock is not taken.
 lock_core::serial lock_core::keep(const owner& thread, any_lease granted) {
@@ -178,25 +175,34 @@ void lock_core::renew(const owner& thread, milliseconds ttl) {
   });
 }
 
-// During the command the hold is in no list: a lease that is replaced must not move.
+// During the command the hold is in no list: a lease that is replaced must not move. So the end of the object does not
+// see its stop, which is requested here if the hold is gone after a failure.
 void lock_core::downgrade(const owner& thread, const holdfast::shared_mutex& of, lock_core& reader) {
   check_here();
   auto write = take_newest(thread);
-  auto after = home().get(thread, downgraded(of, std::get<lease>(std::move(write.granted))), errc::closed);
-  if (!after.failed) {
-    if (write.ended) *write.ended = {.known = true};
-    reader.keep(thread, std::move(after.granted));
-    return;
+  std::exception_ptr failed;
+  try {
+    auto after = home().get(thread, downgraded(of, std::get<lease>(std::move(write.granted))), errc::closed);
+    failed = after.failed;
+    if (failed) {
+      write.granted = std::move(after.granted);
+      note_thread(thread);
+      holds_.put_back(std::move(write));
+    } else {
+      if (write.ended) *write.ended = {.known = true};
+      reader.keep(thread, std::move(after.granted));
+    }
+  } catch (...) {
+    home().request(std::move(write.loss));
+    throw;
   }
-  write.granted = std::move(after.granted);
-  note_thread(thread);
-  holds_.put_back(std::move(write));
-  std::rethrow_exception(after.failed);
+  if (failed) std::rethrow_exception(failed);
 }
 
 thread_hold lock_core::take_newest(const owner& thread) {
-  holds_.with_own(thread, [](const thread_hold&) {});
-  return *take_out(thread);
+  auto newest = take_out(thread);
+  if (!newest) holds_.with_own(thread, [](const thread_hold&) {});
+  return std::move(*newest);
 }
 
 void lock_core::feed(const owner& thread) noexcept {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <boost/asio/error.hpp>
+
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -64,6 +66,18 @@ class lock_core final : public thread_end_listener, public std::enable_shared_fr
     auto operation = holds_.with_own(thread, [&begin](thread_hold& own) { return begin(own.granted); });
     home().run(thread, std::move(operation), errc::closed);
   }
+  /// The result of an operation that may wait for long. It throws closed when the lock object ends.
+  template <class T>
+  T get_while_here(asio::awaitable<T> operation) {
+    const auto waiting = std::make_shared<call>();
+    const place_in_line place(holds_, waiting);
+    try {
+      return home().get(this_thread(), std::move(operation), errc::shutting_down, waiting);
+    } catch (const boost::system::system_error& failure) {
+      if (failure.code() != asio::error::operation_aborted) throw;
+      throw_object_ended();
+    }
+  }
   /// The thread's newest hold, a writer's, becomes one of `reader`, the other side. If that fails, it stays here, and
   /// the failure is thrown.
   void downgrade(const owner& thread, const holdfast::shared_mutex& of, lock_core& reader);
@@ -102,6 +116,7 @@ class lock_core final : public thread_end_listener, public std::enable_shared_fr
   void note_thread(const owner& thread);
   thread_hold take_newest(const owner& thread);  // throws not_held
   void check_here() const;                       // throws closed in a child process
+  [[noreturn]] void throw_object_ended() const;
 
   const std::vector<std::shared_ptr<io_thread>> homes_;
   const any_lock underlying_;

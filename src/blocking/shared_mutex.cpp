@@ -31,7 +31,8 @@ void shared_mutex::end() noexcept {
 }
 
 void shared_mutex::downgrade() {
-  detail::access::core(*this)->downgrade(detail::this_thread(), of_, *detail::access::core(reader_));
+  const auto writer = detail::access::core(*this), reader = detail::access::core(reader_);  // the object may end
+  writer->downgrade(detail::this_thread(), of_, *reader);
 }
 
 unsigned shared_mutex::read_holds() const {

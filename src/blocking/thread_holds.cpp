@@ -38,7 +38,7 @@ std::uint64_t thread_holds::keep(const owner& thread, any_lease granted) {
   return last_serial_;
 }
 
-void thread_holds::put_back(thread_hold held) {
+void thread_holds::put_back(thread_hold&& held) {
   const std::lock_guard lock(guard_);
   check_alive();
   holds_.push_back(std::move(held));

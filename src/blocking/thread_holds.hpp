@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -59,8 +60,8 @@ class thread_holds {
   void join(const call_ptr& waiting);
   /// Returns the serial number of the new hold.
   std::uint64_t keep(const owner& thread, any_lease granted);
-  /// Takes a hold back that take_out() gave, as the newest of its thread.
-  void put_back(thread_hold held);
+  /// Takes a hold back that take_out() gave, as the newest of its thread. `held` is as it was if this throws.
+  void put_back(thread_hold&& held);
   /// Calls `use(thread_hold&)` with the newest hold of this thread. Throws not_held without one.
   template <class Use>
   auto with_own(const owner& thread, Use use) {
@@ -108,6 +109,21 @@ class thread_holds {
   std::uint64_t last_serial_ = 0;
   std::vector<thread_hold> holds_;  // of one thread, its re-entries, and those of threads that have lost theirs: few
   std::vector<call_ptr> waiting_;
+};
+
+/// A call that waits, while this object lives. It is cancelled when the lock object ends.
+class place_in_line {
+ public:
+  place_in_line(thread_holds& holds, call_ptr waiting) : holds_(holds), waiting_(std::move(waiting)) {
+    holds_.join(waiting_);
+  }
+  place_in_line(const place_in_line&) = delete;
+  place_in_line& operator=(const place_in_line&) = delete;
+  ~place_in_line() { holds_.leave(waiting_); }
+
+ private:
+  thread_holds& holds_;
+  const call_ptr waiting_;
 };
 
 }  // namespace holdfast::blocking::detail

@@ -80,3 +80,12 @@ TEST_CASE_METHOD(election_world, "a thread that observes is told when its client
   auto moved = std::move(looks);
   CHECK(code_of_call([&] { looks.leader(); }) == errc::closed);
 }
+
+TEST_CASE_METHOD(election_world, "a thread that observes gets closed when its object ends") {
+  blocking::client redis(settings());
+  std::optional<blocking::election> looks(redis.election("chief", ""));
+  auto observes = std::async(std::launch::async, [&] { return code_of_call([&] { looks->next({}); }); });
+  see_observers(1);
+  looks.reset();
+  CHECK(observes.get() == errc::closed);
+}

@@ -186,6 +186,31 @@ TEST_CASE_METHOD(readers_world, "a thread that cannot downgrade writes as before
   CHECK_FALSE(s.reader().held());
 }
 
+TEST_CASE_METHOD(readers_world, "an object that ends during a downgrade releases the hold and requests its stop") {
+  blocking::client redis(settings());
+  std::optional<blocking::shared_mutex> s(redis.shared_mutex("s"));
+  std::stop_token stop;
+  std::promise<void> writes, stopped;
+  waiting_thread waits;
+  auto code = std::async(std::launch::async, [&] {
+    s->lock();
+    stop = s->get_stop_token();
+    writes.set_value();
+    stopped.get_future().wait();
+    waits.begins();
+    return client_side::code_of_call([&] { s->downgrade(); });
+  });
+  writes.get_future().wait();
+  server.stop();
+  stopped.set_value();
+  see([&] { return waits.asleep(); });
+  s.reset();
+  server.cont();
+  CHECK(code.get() == errc::closed);
+  see([&] { return stop.stop_requested(); });
+  check_free();
+}
+
 TEST_CASE_METHOD(readers_world, "a section that downgrades ends in order, and the loss of its read hold is told") {
   blocking::client redis(settings());
   auto s = redis.shared_mutex("s");

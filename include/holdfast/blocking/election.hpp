@@ -17,8 +17,8 @@ namespace holdfast::blocking {
 ///     auto chief = redis.election("chief", "10.0.0.1:80");
 ///     std::lock_guard leading(chief);
 ///
-/// Its functions wait, throw as those of holdfast::election, and have the rules of lockable. The value is checked by
-/// the first of them: invalid_argument.
+/// Its functions wait, throw as those of holdfast::election, and have the rules of lockable. Those of lockable throw
+/// invalid_argument for the value.
 class HOLDFAST_EXPORT election : public mutex {
  public:
   /// The term of the newest hold that this thread has taken through this object: a fencing token, for the resource to
@@ -27,7 +27,8 @@ class HOLDFAST_EXPORT election : public mutex {
   /// Changes the value of that hold. The next lock() campaigns with the old one. Throws not_held without a hold.
   void proclaim(std::string value) const;
   std::optional<leader_info> leader() const;  ///< the leader; empty: none; a snapshot
-  /// Waits until the leader is not `after`. It throws shutting_down when the client ends or drains.
+  /// Waits until the leader is not `after`. It throws shutting_down when the client ends or drains, and closed when
+  /// this object ends.
   std::optional<leader_info> next(std::optional<leader_info> after) const;
 
  private:

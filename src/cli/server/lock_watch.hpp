@@ -38,7 +38,7 @@ struct notice {
 };
 using notice_map = std::map<std::string, notice>;
 
-/// The owner of a lock_watch: it is told of changes, and says how often Redis may be read.
+/// The owner of a lock_watch: it gets changes, and says how often Redis may be read.
 class lock_watcher {
  public:
   virtual void on_event(const lock_event& event) = 0;
@@ -60,14 +60,15 @@ class lock_watcher {
 
 /// The changes of locks whose names match a pattern.
 ///
-/// Decision: messages and polls, and nothing is written. A poll tells the holder; a message tells that it released the
-/// lock, and that it is time to look. A lock that ends without a message has expired or was deleted. A hold that begins
-/// and ends between two polls is seen by its message alone. A permit's is not seen then, if other permits are out.
+/// Decision: messages and polls, and nothing is written. A poll tells the holder; a message says that the holder
+/// released the lock: it is time to look. A lock that ends without a message has expired or was deleted. A hold that
+/// begins and ends between two polls is seen by its message alone. A permit's hold is not seen then, if other permits
+/// are out.
 ///
 /// Decision: a message about a shared mutex tells only that it is time to look. A writer that gives up its wait sends
 /// one while another writes, and one release may send two. So a hold ends when it is missing, and a hold of a shared
 /// mutex that begins and ends between two looks is not seen. The same holds for an election, whose terms tell one hold
-/// from the next. Its observers' message of a term comes after an end that nobody has told.
+/// from the next. A message of a new term shows that the lead before has ended without one.
 ///
 /// Decision: patterns (PSUBSCRIBE), because a subscription to each channel would count as a waiter. Sharded channels
 /// have no patterns, so a cluster is polled alone. Publishers count this program as a client that received a release.

@@ -39,7 +39,7 @@ class event_feed {
 
   explicit event_feed(asio::any_io_executor executor) : executor_(std::move(executor)) {}
 
-  /// Null: there are too many.
+  /// Null: there are too many readers.
   std::shared_ptr<event_reader> subscribe();
   void publish(std::string event);
   void close();

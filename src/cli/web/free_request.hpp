@@ -15,7 +15,7 @@ struct free_request {
   std::vector<std::string> holders;  // as in the JSON of a lock
 };
 
-/// Empty: the body is none.
+/// Empty: the body is no such request.
 std::optional<free_request> read_free_request(std::string_view body);
 
 /// Pure: the reason why the lock is not freed; empty: those that hold it were shown.

@@ -4,7 +4,7 @@
 
 namespace holdfast::cli {
 
-/// Pure: how often Redis is read, so that the page costs it at most a hundredth of a core.
+/// Pure: the pauses between reads, so that the page costs Redis at most a hundredth of a core.
 ///
 /// Decision: the cost is the time of the answers beyond a round trip. That is more than the work of Redis: no model of
 /// its commands is needed, and a slow server is read less. A poll of 1,000 locks takes a few milliseconds, so it
@@ -23,7 +23,7 @@ class read_budget {
  private:
   std::chrono::microseconds debt(clock::time_point now) const;
 
-  std::chrono::microseconds debt_{};  // at that time
+  std::chrono::microseconds debt_{};  // at `at_`
   clock::time_point at_{};
 };
 

@@ -21,7 +21,7 @@ struct request_head {
 enum class route { page, locks, events, servers, metrics, health, readiness, free };
 
 struct gate_settings {
-  std::string address;  // that is listened at, as a Host has it: "127.0.0.1", "[::1]"
+  std::string address;  // of the listener, as a Host has it: "127.0.0.1", "[::1]"
   std::uint16_t port = 0;
   bool is_behind_proxy = false;  // any Host is accepted
   std::string token;             // empty: nothing may be freed
@@ -34,7 +34,7 @@ struct gate_verdict {
   std::string_view allowed{};  // the method, if the status is 405
 };
 
-/// Pure: is a request answered, and by which route?
+/// Pure: the verdict on a request: its route, or a refusal.
 ///
 /// Decision: a page of another site may send requests here, and by DNS rebinding even read the answers. Then Host has
 /// that site's name. So Host must be a name of the loopback interface or the address listened at. Origin must be
