@@ -101,7 +101,8 @@ asio::awaitable<int> acl(acl_options options);
 struct serve_options {
   access_options access;
   std::string listen = "127.0.0.1:8787";
-  bool may_free = false, is_behind_proxy = false;
+  bool may_free = false;
+  std::string proxied_host{};  // as gate_settings
 };
 asio::awaitable<int> serve(serve_options options);
 

@@ -59,7 +59,8 @@ asio::awaitable<int> free_lock(free_options options) {
     complain(shown(options.lock.name) + " was not freed: " + why);
     co_return no_lock;
   }
-  const bool had_holder = co_await break_hold(given, options.lock, key);
+  client redis(co_await asio::this_coro::executor, given);
+  const bool had_holder = co_await break_hold(redis, given, options.lock, key);
   if (options.access.json) {
     print(json_of_freed(options.lock.name, had_holder, key.lock));
   } else if (!had_holder) {

@@ -39,9 +39,8 @@ std::string refusal_of(const key_facts& key, const lock_options_given& wanted) {
   return "it is a string of another program; if that is a lock, give --simple";
 }
 
-asio::awaitable<bool> break_hold(config settings, lock_options_given wanted, const key_facts& key) {
+asio::awaitable<bool> break_hold(client& redis, config settings, lock_options_given wanted, const key_facts& key) {
   complete(wanted, key);
-  client redis(co_await asio::this_coro::executor, settings);
   const auto lock = mutex_of(redis, wanted, settings);
   const auto free = [&] { return lock.force_unlock(); };
   const bool had_holder = co_await first_call<bool>(settings, free);

@@ -297,8 +297,10 @@ void interface::add_page() {
       ->type_name("ADDRESS");
   command->add_flag("--allow-free", serve_.may_free,
                     "the page can break holds, as free does. The address that is printed has the token for it");
-  command->add_flag("--behind-proxy", serve_.is_behind_proxy,
-                    "a proxy with TLS and users passes requests on: any Host is accepted");
+  command
+      ->add_option("--behind-proxy", serve_.proxied_host,
+                   "a proxy with TLS and users passes requests on, with this name as Host")
+      ->type_name("HOST");
   command->footer(
       "It prints the address of the page when the locks have been read. It writes nothing without --allow-free. "
       "/api/locks and /api/events are for programs, /metrics for Prometheus, /healthz and /readyz for probes. INT and "

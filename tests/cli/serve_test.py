@@ -14,7 +14,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from rig import LIMIT, OWNER, ErrorReply, Failure, Job, Redis, check, wait_until
+from rig import LIMIT, OWNER, Election, ErrorReply, Failure, Job, Redis, check, wait_until
 
 CASES = {}
 OTHER = "89abcdef-0123-8abc-9def-0123456789ab:1"
@@ -173,6 +173,26 @@ def locks_come_and_go(place):
 
 
 @case
+def a_lead_that_ends_beyond_the_budget_is_no_loss(place):
+    """A leader's own message is the first that may not be read. The one about its end tells more."""
+    election = Election(place.server)
+    term = election.elect(1, "a:1")
+    for number in range(1000):
+        place.server.lock(f"lock:{number}")
+    page = Page(place)
+    events = Events(page).wait_for("hello")
+    wait_until(lambda: page.locks()["region"]["token"] == term, "the leader is shown")
+    for number in range(1000):  # more than may be read now
+        place.server.do("PUBLISH", f"redisson_lock__channel:{{lock:{number}}}", "0")
+    election.proclaim(1, "a:2")
+    election.resign(1)
+    wait_until(lambda: "region" not in page.locks(), "it is free")
+    ends = [event["event"] for event in page.log() if event.get("name") == "region"][-1:]
+    check(ends == ["released"], page.log())
+    events.close()
+
+
+@case
 def releases_beyond_the_budget_are_no_losses(place):
     """More messages than may be read at once: the next poll finds their locks free, and knows why."""
     names = [f"lock:{number}" for number in range(1000)]
@@ -210,8 +230,9 @@ def hosts_and_origins(place):
 def a_proxy_is_in_front(place):
     job = place.start("serve", "--listen", "0.0.0.0:0")
     check(job.finish() == 64 and "--behind-proxy" in job.output, job.output)
-    page = Page(place, "--behind-proxy", listen="0.0.0.0:0")
+    page = Page(place, "--behind-proxy", "locks.example", listen="0.0.0.0:0")
     check(page.ask("/", host="locks.example", Origin="https://locks.example").status == 200, "the name of the proxy")
+    check(page.ask("/", host="evil.example", Origin="https://evil.example").status == 403, "a name that leads here by rebinding")
     check(page.ask("/", host="locks.example", Origin="https://evil.example").status == 403, "another site")
     for text in ("8787", "127.0.0.1:", "127.0.0.1:65536", "redis.example:80", "::1:80", "[127.0.0.1]:80"):
         job = place.start("serve", "--listen", text)

@@ -14,7 +14,7 @@ using holdfast::fuzz::require;
 
 namespace {
 
-constexpr std::string_view hosts[] = {"127.0.0.1:8787", "localhost:8787", "[::1]:8787"};
+constexpr std::string_view hosts[] = {"127.0.0.1:8787", "localhost:8787", "[::1]:8787"}, proxied = "locks.example";
 
 bool is_same_but_for_case(std::string_view left, std::string_view right) {
   const auto lower = [](char byte) { return byte >= 'A' && byte <= 'Z' ? static_cast<char>(byte + 32) : byte; };
@@ -29,10 +29,10 @@ void judge(const gate_settings& settings, const request_head& request) {
   if (verdict.status != 200) return;
   require(request.hosts.size() == 1, "a request has one Host");
   const auto& host = request.hosts.front();
-  if (!settings.is_behind_proxy)
-    require(std::any_of(std::begin(hosts), std::end(hosts),
-                        [&](std::string_view known) { return is_same_but_for_case(known, host); }),
-            "the Host is this machine");
+  const bool is_proxied = !settings.proxied_host.empty() && is_same_but_for_case(proxied, host);
+  require(is_proxied || std::any_of(std::begin(hosts), std::end(hosts),
+                                    [&](std::string_view known) { return is_same_but_for_case(known, host); }),
+          "the Host is this machine, or the proxy");
   const auto scheme = std::string_view(request.origin).find("://");
   require(request.origin.empty() ||
               (scheme != request.origin.npos && is_same_but_for_case(request.origin.substr(scheme + 3), host)),
@@ -54,7 +54,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string token(bytes.line());
   request.content_type = "application/json";
   for (auto host = bytes.line(); !host.empty(); host = bytes.line()) request.hosts.emplace_back(host);
-  for (const bool behind : {false, true})
-    judge({.address = "127.0.0.1", .port = 8787, .is_behind_proxy = behind, .token = token}, request);
+  for (const auto proxy : {std::string_view(), proxied})
+    judge({.address = "127.0.0.1", .port = 8787, .proxied_host = std::string(proxy), .token = token}, request);
   return 0;
 }

@@ -121,7 +121,7 @@ asio::awaitable<void> lock_watch::poll() {
   }
   co_await reader_->list_processes();
   for (auto& [name, lock] : now) reader_->name_processes(lock);
-  const auto told = co_await notices();
+  const auto told = co_await notices(unread);
   report_polled(now, told, unread);
   for (const auto& [name, notice] : told) {
     now.erase(name);
@@ -147,14 +147,27 @@ void lock_watch::report_polled(const lock_map& now, const notice_map& told, cons
 
 /// The names whose messages came during a poll, with the first one of each: it is about the hold that is known. A poll
 /// that sees the end of their holds must not call it an end without a message.
-asio::awaitable<notice_map> lock_watch::notices() {
+asio::awaitable<notice_map> lock_watch::notices(const notice_map& unread) {
   notice_map names;
   while (listener_) {
     const auto message = co_await listener_->next(milliseconds(0));
     if (!message) break;
-    if (const auto name = name_in(*message)) names.emplace(*name, notice_in(*message));
+    const auto name = name_in(*message);
+    if (!name) continue;
+    if (const auto older = unread.find(*name); older != unread.end()) names.insert(*older);
+    keep(names, *name, notice_in(*message));
   }
   co_return names;
+}
+
+/// Keeps the first message of each name. A message about a leader that is known says less than one that comes later.
+void lock_watch::keep(notice_map& in, const std::string& name, const notice& received) const {
+  const auto [kept, is_first] = in.try_emplace(name, received);
+  if (is_first) return;
+  auto& first = kept->second;
+  const auto* known = find(known_, name);
+  const bool is_late = first.means == notice::meaning::leader && is_election(known) && known->token >= first.term;
+  if (is_late && received.means != notice::meaning::leader) first = received;
 }
 
 /// Empty: it is no message about a name that is watched.
@@ -193,7 +206,7 @@ asio::awaitable<void> lock_watch::on_message(std::string name, notice received) 
     co_await look_at(std::move(name), received);
     report_work();
   } else if (known_.contains(name)) {
-    unread_.emplace(std::move(name), received);
+    keep(unread_, name, received);
   }
 }
 

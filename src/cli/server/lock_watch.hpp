@@ -86,7 +86,8 @@ class lock_watch {
   asio::awaitable<void> connect();
   asio::awaitable<bool> subscribe(std::string pattern);
   asio::awaitable<void> poll();
-  asio::awaitable<notice_map> notices();
+  asio::awaitable<notice_map> notices(const notice_map& unread);
+  void keep(notice_map& in, const std::string& name, const notice& received) const;
   asio::awaitable<void> listen();
   asio::awaitable<void> on_message(std::string name, notice received);
   asio::awaitable<void> look_at(std::string name, notice received);

@@ -18,6 +18,7 @@ namespace holdfast::cli {
 namespace {
 
 /// An administrator's answers are longer than those about locks: CLIENT LIST of 10,000 clients, a batch of SCAN.
+constexpr std::chrono::milliseconds longest_work{100};
 constexpr redis::reader_limits limits{.elements = 65'536, .depth = 8, .bytes = 16 * 1024 * 1024};
 
 void append(std::string& out, const words& command) {
@@ -130,10 +131,14 @@ asio::awaitable<std::vector<redis::reply>> session::ask_all(std::vector<words> c
   co_return answers;
 }
 
+std::chrono::microseconds work_in(std::chrono::microseconds took, std::chrono::microseconds fastest) noexcept {
+  return std::min<std::chrono::microseconds>(took - fastest, longest_work);
+}
+
 void session::count_work(std::chrono::steady_clock::time_point begin) noexcept {
   const auto took = std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - begin);
   fastest_ = std::min(fastest_.value_or(took), took);
-  work_ += took - *fastest_;
+  work_ += work_in(took, *fastest_);
 }
 
 asio::awaitable<void> session::send(words command) {

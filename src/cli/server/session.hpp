@@ -51,6 +51,10 @@ class network {
   redis::sockets sockets_;
 };
 
+/// Pure: the work of a server for an answer is its time beyond the fastest answer, 100 ms at most. A server that stands
+/// still for longer does not work.
+std::chrono::microseconds work_in(std::chrono::microseconds took, std::chrono::microseconds fastest) noexcept;
+
 /// One connection to one server, for one caller at a time. Every function throws holdfast::error: unreachable for a
 /// server that is silent for `limit`, or what the login says.
 class session {

@@ -7,7 +7,8 @@ namespace holdfast::cli {
 
 void event_queue::push(const text& event) {
   static const auto resync = std::make_shared<const std::string>(event_text("resync", "{}"));
-  const bool is_behind = bytes_ + event->size() > most_bytes || events_.size() >= most_events;
+  const bool is_long = bytes_ > 0 && bytes_ + event->size() > most_bytes;  // one event may have any length
+  const bool is_behind = is_long || events_.size() >= most_events;
   if (is_behind) events_.clear();
   if (is_behind) bytes_ = 0;
   const auto& kept = is_behind ? resync : event;

@@ -25,7 +25,7 @@ namespace http = boost::beast::http;
 using boost::system::error_code;
 using std::chrono::seconds;
 
-constexpr std::size_t most_head = 8 * 1024, most_body = 4 * 1024;
+constexpr std::size_t most_head = 8 * 1024, most_body = 64 * 1024;
 constexpr std::size_t most_ignored = 4 * 1024 * 1024;  // bytes of a refused request
 constexpr int send_buffer = 64 * 1024;                 // of the kernel, for each reader
 constexpr seconds request_time{5}, write_time{10}, ignore_time{1};
@@ -35,6 +35,7 @@ std::string head_of(const http_answer& answer, bool has_length) {
   std::string head = "HTTP/1.1 " + std::to_string(answer.status) + ' ' + std::string(http::obsolete_reason(status));
   head.append("\r\nContent-Type: ").append(answer.type);
   if (has_length) head += "\r\nContent-Length: " + std::to_string(answer.body->size());
+  if (!has_length) head += "\r\nX-Accel-Buffering: no";  // a proxy passes each event on at once
   if (!answer.allowed.empty()) head.append("\r\nAllow: ").append(answer.allowed);
   if (answer.status == 503) head += "\r\nRetry-After: 5";
   return head +
@@ -54,7 +55,6 @@ http_answer plain(unsigned status, std::string_view text) {
 unsigned status_of_request(const error_code& failed) {
   if (failed == http::error::header_limit || failed == http::error::buffer_overflow) return 431;
   if (failed == http::error::body_limit) return 413;
-  if (failed == boost::beast::error::timeout) return 408;
   return failed.category() == make_error_code(http::error::bad_version).category() &&
                  failed != http::error::end_of_stream && failed != http::error::partial_message
              ? 400
@@ -92,7 +92,7 @@ class http_server::connection {
     if (verdict.status != 200) {
       auto refusal = plain(verdict.status, verdict.reason);
       refusal.allowed = verdict.allowed;
-      co_await refuse(refusal);
+      co_await finish(refusal);
       co_return;
     }
     co_await http::async_read(stream_, buffer_, parser, asio::redirect_error(asio::use_awaitable, failed));
@@ -102,7 +102,7 @@ class http_server::connection {
       co_await stream_events();
     } else {
       const auto answer = co_await site_.answer(verdict.to, std::move(parser.get().body()));
-      co_await write(answer);
+      co_await finish(answer);
     }
   }
 
@@ -127,8 +127,8 @@ class http_server::connection {
     co_return !failed;
   }
 
-  /// Answers a request that was not read to its end. Closing the socket at once would take the answer back.
-  asio::awaitable<void> refuse(const http_answer& answer) {
+  /// Answers, and reads what the client still sends: a socket that is closed over it would take the answer back.
+  asio::awaitable<void> finish(const http_answer& answer) {
     if (!co_await write(answer)) co_return;
     error_code failed;
     stream_.socket().shutdown(asio::ip::tcp::socket::shutdown_send, failed);
@@ -143,7 +143,7 @@ class http_server::connection {
     const auto status = status_of_request(failed);
     if (status == 0) co_return;
     const auto answer = plain(status, failed.message());
-    co_await refuse(answer);
+    co_await finish(answer);
   }
 
   asio::awaitable<void> stream_events() {

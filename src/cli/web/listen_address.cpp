@@ -31,7 +31,7 @@ listen_address read_listen_address(const std::string& text, bool is_behind_proxy
   if (!address.is_loopback() && !is_behind_proxy)
     throw usage_error("--listen " + shown(text) +
                       ": the page has no users and no TLS, and other machines would reach it. Listen at 127.0.0.1, or "
-                      "put a proxy with both in front of it and give --behind-proxy");
+                      "put a proxy with both in front of it and give its name with --behind-proxy");
   return {address, static_cast<std::uint16_t>(*port)};
 }
 

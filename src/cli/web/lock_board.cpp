@@ -16,11 +16,13 @@ using std::chrono::milliseconds;
 using point = lock_board::instant;
 
 constexpr long long no_ttl = -1;
+constexpr milliseconds longest_ttl = std::chrono::years(100);  // shown; Redis accepts any
 
 /// The ends of the holds; the greatest instant: never.
 std::vector<point> ends_of(const lock_facts& lock, point now) {
   std::vector<point> ends;
-  for (const auto& hold : lock.holds) ends.push_back(hold.ttl < 0 ? point::max() : now + milliseconds(hold.ttl));
+  for (const auto& hold : lock.holds)
+    ends.push_back(hold.ttl < 0 ? point::max() : now + std::min(milliseconds(hold.ttl), longest_ttl));
   return ends;
 }
 

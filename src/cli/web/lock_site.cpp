@@ -36,6 +36,14 @@ http_answer free_answer(unsigned status, std::string_view reason) {
   return {.status = status, .body = std::make_shared<const std::string>(json::serialize(answer))};
 }
 
+asio::awaitable<void> warm(client& redis, lock_options_given wanted, const config& settings) {
+  try {
+    co_await mutex_of(redis, wanted, settings).is_locked();
+  } catch (const error&) {
+    // break_hold() reports what matters.
+  }
+}
+
 }  // namespace
 
 std::string random_secret() {
@@ -110,9 +118,13 @@ asio::awaitable<lock_site::text> lock_site::servers() {
   const bool is_old = surveyed_at_ == clock::time_point{} || clock::now() - surveyed_at_ >= survey_time;
   if (is_surveying_ || !is_old) co_return servers_;
   is_surveying_ = true;
-  auto found = co_await survey_servers(over_, settings_);
-  servers_ = std::make_shared<const std::string>(std::move(found));
-  surveyed_at_ = clock::now();
+  try {
+    auto found = co_await survey_servers(over_, settings_);
+    servers_ = std::make_shared<const std::string>(std::move(found));
+    surveyed_at_ = clock::now();
+  } catch (const std::exception&) {
+    // No memory: the next request asks again.
+  }
   is_surveying_ = false;
   co_return servers_;
 }
@@ -139,15 +151,18 @@ asio::awaitable<http_answer> lock_site::free(free_request request) {
 }
 
 /// Decision: the holder is compared, then its hold is broken by the public API. A lock that changes hands between the
-/// two, within a round trip, is freed from its new holder. Its lease reports the loss as any other.
+/// two, within a round trip, is freed from its new holder. Its lease reports the loss as any other. So the client that
+/// breaks it connects before, by a read whose answer does not matter.
 asio::awaitable<std::string> lock_site::break_shown_hold(const free_request& request) {
-  const auto reader = co_await lock_reader::open(over_, settings_);
-  const auto key = co_await reader->read(request.name);
   lock_options_given wanted;
   wanted.name = request.name;
+  client redis(co_await asio::this_coro::executor, given_);
+  co_await warm(redis, wanted, given_);
+  const auto reader = co_await lock_reader::open(over_, settings_);
+  const auto key = co_await reader->read(request.name);
   if (auto reason = refusal_of(key, wanted); !reason.empty()) co_return reason;
   if (const auto objection = objection_to(request, key); !objection.empty()) co_return std::string(objection);
-  const bool had_holder = co_await break_hold(given_, wanted, key);
+  const bool had_holder = co_await break_hold(redis, given_, wanted, key);
   co_return had_holder ? "" : "it is no longer held";
 }
 

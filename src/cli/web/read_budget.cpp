@@ -12,11 +12,12 @@ using std::chrono::milliseconds;
 constexpr int share = 100;  // one of so many
 constexpr milliseconds shortest{1'000}, longest{60'000};
 constexpr microseconds most_read_ahead{10'000};  // messages of one second may cost this much
+constexpr microseconds most_debt = longest / share;
 
 }  // namespace
 
 void read_budget::spend(microseconds work, clock::time_point now) {
-  debt_ = debt(now) + work;
+  debt_ = std::min(debt(now) + work, most_debt);
   at_ = now;
 }
 

@@ -20,6 +20,8 @@ constexpr struct {
               {"/readyz", route::readiness, "GET"},
               {"/api/free", route::free, "POST"}};
 
+constexpr std::uint16_t http_port = 80;
+
 std::string lower_case(std::string_view text) {
   std::string out(text);
   for (char& byte : out)
@@ -33,6 +35,10 @@ request_gate::request_gate(gate_settings settings) : settings_(std::move(setting
   const auto suffix = ':' + std::to_string(settings_.port);
   for (const auto& name : {std::string("127.0.0.1"), std::string("localhost"), std::string("[::1]"), settings_.address})
     hosts_.push_back(name + suffix);
+  const std::size_t with_port = hosts_.size();
+  for (std::size_t i = 0; settings_.port == http_port && i < with_port; ++i)  // browsers leave it out
+    hosts_.push_back(hosts_[i].substr(0, hosts_[i].size() - suffix.size()));
+  if (!settings_.proxied_host.empty()) hosts_.push_back(lower_case(settings_.proxied_host));
 }
 
 gate_verdict request_gate::judge(const request_head& request) const {
@@ -59,14 +65,14 @@ gate_verdict request_gate::judge_free(const request_head& request) const {
 }
 
 bool request_gate::accepts_host(std::string_view host) const {
-  return settings_.is_behind_proxy || std::ranges::find(hosts_, lower_case(host)) != hosts_.end();
+  return std::ranges::find(hosts_, lower_case(host)) != hosts_.end();
 }
 
 bool request_gate::accepts_origin(std::string_view origin, std::string_view host) const {
   const auto of = [&](std::string_view scheme) {
     return origin.starts_with(scheme) && lower_case(origin.substr(scheme.size())) == lower_case(host);
   };
-  return of("http://") || (settings_.is_behind_proxy && of("https://"));
+  return of("http://") || (!settings_.proxied_host.empty() && of("https://"));
 }
 
 std::string security_policy(std::string_view nonce) {

@@ -23,8 +23,8 @@ enum class route { page, locks, events, servers, metrics, health, readiness, fre
 struct gate_settings {
   std::string address;  // of the listener, as a Host has it: "127.0.0.1", "[::1]"
   std::uint16_t port = 0;
-  bool is_behind_proxy = false;  // any Host is accepted
-  std::string token;             // empty: nothing may be freed
+  std::string proxied_host{};  // the Host of requests through a proxy; empty: there is none
+  std::string token;           // empty: nothing may be freed
 };
 
 struct gate_verdict {
@@ -38,7 +38,7 @@ struct gate_verdict {
 ///
 /// Decision: a page of another site may send requests here, and by DNS rebinding even read the answers. Then Host has
 /// that site's name. So Host must be a name of the loopback interface or the address listened at. Origin must be
-/// the same, if there is one. Nothing is known about Host behind a proxy: Origin must agree with it.
+/// the same, if there is one. A proxy passes its own name on as Host.
 class request_gate {
  public:
   explicit request_gate(gate_settings settings);

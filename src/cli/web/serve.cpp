@@ -53,7 +53,7 @@ void report_address(const serve_options& options, const std::string& url, const 
 asio::awaitable<int> serve(serve_options options) {
   using namespace asio::experimental::awaitable_operators;
   const auto executor = co_await asio::this_coro::executor;
-  const auto at = read_listen_address(options.listen, options.is_behind_proxy);
+  const auto at = read_listen_address(options.listen, !options.proxied_host.empty());
   const auto given = config_of(options.access);
   const auto settings = detail::resolve(given);
   network over(executor);
@@ -69,7 +69,7 @@ asio::awaitable<int> serve(serve_options options) {
   const auto token = options.may_free ? random_secret() : std::string();
   const auto url = "http://" + host_text(at.address) + ':' + std::to_string(port) + '/';
   const auto on_ready = [&] { report_address(options, url, token); };
-  const gate_settings gate{host_text(at.address), port, options.is_behind_proxy, token};
+  const gate_settings gate{host_text(at.address), port, options.proxied_host, token};
   lock_site site(gate, given, settings, over, on_ready);
   http_server server(std::move(acceptor), site);
   lock_watch watched("*", settings, over, site);

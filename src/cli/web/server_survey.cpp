@@ -1,9 +1,17 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "cli/web/server_survey.hpp"
 
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
 #include <boost/json/array.hpp>
 #include <boost/json/serialize.hpp>
 
+#include <cstddef>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -50,6 +58,32 @@ asio::awaitable<json::object> survey_server(network& over, redis::endpoint node,
   co_return server;
 }
 
+struct surveys {
+  json::array found;
+  std::size_t left;
+  asio::steady_timer done;
+};
+
+asio::awaitable<void> survey_into(std::shared_ptr<surveys> all, std::size_t place, network& over, redis::endpoint node,
+                                  const detail::settings& settings) {
+  auto server = co_await survey_server(over, std::move(node), settings);
+  all->found[place] = std::move(server);
+  if (--all->left == 0) all->done.cancel();
+}
+
+/// At the same time: servers that stand still delay the answer by no more than one of them.
+asio::awaitable<json::array> survey_all(network& over, std::vector<redis::endpoint> nodes,
+                                        const detail::settings& settings) {
+  const auto executor = co_await asio::this_coro::executor;
+  const auto all = std::make_shared<surveys>(surveys{
+      json::array(nodes.size()), nodes.size(), asio::steady_timer(executor, asio::steady_timer::time_point::max())});
+  for (std::size_t i = 0; i < nodes.size(); ++i)
+    asio::co_spawn(executor, survey_into(all, i, over, std::move(nodes[i]), settings), asio::detached);
+  boost::system::error_code done;
+  while (all->left > 0) co_await all->done.async_wait(asio::redirect_error(asio::use_awaitable, done));
+  co_return std::move(all->found);
+}
+
 }  // namespace
 
 asio::awaitable<std::string> survey_servers(network& over, const detail::settings& settings) {
@@ -67,10 +101,7 @@ asio::awaitable<std::string> survey_servers(network& over, const detail::setting
     nobody["failure"] = failure;
     servers.push_back(std::move(nobody));
   }
-  for (const auto& node : nodes) {
-    auto server = co_await survey_server(over, node, settings);
-    servers.push_back(std::move(server));
-  }
+  if (failure.empty()) servers = co_await survey_all(over, std::move(nodes), settings);
   co_return json::serialize(servers);
 }
 

@@ -31,6 +31,8 @@ TEST_CASE("a poll comes every minute, whatever it costs") {
   read_budget budget;
   budget.spend(10s, start);
   CHECK(budget.pause(start) == 60s);
+  CHECK(budget.pause(start + 60s) == 1s);
+  CHECK(budget.may_read(start + 60s));
 }
 
 TEST_CASE("reads after messages stop when they have cost the work of a second") {

@@ -66,9 +66,18 @@ TEST_CASE("an Origin is the Host, or the request is refused") {
   }
 }
 
-TEST_CASE("behind a proxy any Host is accepted, and Origin agrees with it") {
-  const gate_settings behind{.address = "0.0.0.0", .port = 80, .is_behind_proxy = true, .token = {}};
+TEST_CASE("at port 80 a Host needs no port") {
+  const gate_settings at_80{.address = "127.0.0.1", .port = 80, .token = {}};
+  CHECK(status_for_host(at_80, "localhost", "http://localhost") == 200);
+  CHECK(status_for_host(at_80, "127.0.0.1:80") == 200);
+  CHECK(status_for_host(at_80, "evil.example") == 403);
+}
+
+TEST_CASE("a proxy has its own name as Host, and Origin agrees with it") {
+  const gate_settings behind{.address = "0.0.0.0", .port = 8787, .proxied_host = "Locks.example", .token = {}};
   CHECK(status_for_host(behind, "locks.example") == 200);
+  CHECK(status_for_host(behind, "localhost:8787") == 200);
+  CHECK(status_for_host(behind, "evil.example", "https://evil.example") == 403);
   CHECK(status_for_host(behind, "locks.example", "https://locks.example") == 200);
   CHECK(status_for_host(behind, "locks.example", "https://evil.example") == 403);
 }
