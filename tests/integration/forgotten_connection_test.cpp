@@ -3,12 +3,14 @@
 #include <holdfast/blocking.hpp>
 
 #include <algorithm>
+#include <cstdint>
 #include <deque>
 #include <optional>
 #include <string>
 #include <thread>
 
 #include "integration/every_kind.hpp"
+#include "sync/renewal/push_budget.hpp"
 
 using namespace holdfast;
 using namespace holdfast::test;
@@ -18,12 +20,26 @@ namespace {
 constexpr auto interval = 100ms;
 constexpr auto silence = interval / 2 + 1ms;  // after which a connection is asked; a longer one is as good
 
-/// What is on its way is answered, and what follows from that: a connection that is forgotten now was idle.
+std::uint64_t traffic(const std::deque<proxy>& balancers) {
+  std::uint64_t bytes = 0;
+  for (const auto& each : balancers) {
+    const auto count = each.count();
+    bytes += count.bytes_to_server + count.bytes_to_client;
+  }
+  return bytes;
+}
+
+/// What is on its way is answered and read, and what follows from that: a connection that is forgotten now was idle. A
+/// push right behind a renewal is followed by another one after a pause.
 template <class Pause>
 void settle(std::deque<proxy>& balancers, Pause pause) {
-  for (int idle = 0; idle < 3;) {
+  constexpr auto long_enough = 2 * detail::push_budget::least_pause;
+  for (auto since = std::chrono::steady_clock::now(); std::chrono::steady_clock::now() < since + long_enough;) {
+    const auto before = traffic(balancers);
     pause();
-    idle = std::all_of(balancers.begin(), balancers.end(), [](proxy& b) { return b.idle(); }) ? idle + 1 : 0;
+    std::this_thread::sleep_for(1ms);  // what the pause has sent arrives
+    const bool idle = std::all_of(balancers.begin(), balancers.end(), [](proxy& b) { return b.idle(); });
+    if (!idle || traffic(balancers) != before) since = std::chrono::steady_clock::now();
   }
 }
 
