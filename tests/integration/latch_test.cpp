@@ -215,8 +215,8 @@ TEST_CASE("a count-down of which any command or reply is lost is counted once") 
       {
         auto redis = w.make([&](config& c) {
           c.url = net.url();
-          c.command_timeout = fault.silent ? 60ms : 2s;
-          c.connect_timeout = fault.silent ? 100ms : 2s;
+          c.command_timeout = fault.silent ? 60ms : 20s;
+          c.connect_timeout = fault.silent ? 100ms : 20s;
         });
         fault.to_server ? net.at_command({.what = fault.done, .n = n}) : net.at_reply({.what = fault.done, .n = n});
         started<void> counted(w, redis.latch("start").count_down());
