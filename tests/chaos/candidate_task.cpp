@@ -12,7 +12,7 @@ using namespace std::chrono_literals;
 
 constexpr std::chrono::microseconds between_campaigns = 100ms, usual_lead = 80ms;
 constexpr milliseconds shortest_campaign{1}, longest_campaign{1500};
-// Some leads are so long that each observer must have heard of them before their end.
+// Each observer must have heard of a long lead before that ends.
 constexpr milliseconds least_long_lead{450}, longest_lead{700};
 constexpr unsigned long_leads = 300, proclaiming = 400, dropped = 100;  // of a thousand leads
 

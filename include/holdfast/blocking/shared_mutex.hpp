@@ -60,7 +60,7 @@ class HOLDFAST_EXPORT shared_mutex : public mutex {
 
   /// Turns the newest write hold that this thread has taken through this object into a read hold. No other owner can
   /// write in between. Waiting readers are woken. End it by unlock_shared(). A std::unique_lock would unlock the write
-  /// side: call its release() first. A stop token of the write hold hears of no later loss: take
+  /// side: call its release() first. A stop token of the write hold is not requested by a later loss: take
   /// reader().get_stop_token(). Takes no longer than a command. Throws:
   /// - not_held: this thread writes by no hold of this object
   /// - already_held: the write hold has others nested in it

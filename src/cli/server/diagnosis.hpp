@@ -39,7 +39,7 @@ class info_text {
 };
 
 findings judge_server(const info_text& info, const detail::settings& settings);
-/// For so long the slowest replica has confirmed nothing. 0: there is none.
+/// The time since the slowest replica confirmed data. 0: there is no replica.
 std::chrono::seconds replica_lag(const info_text& info);
 findings judge_replicas(const info_text& info, const detail::settings& settings);
 /// `setting`: the value of client-output-buffer-limit.

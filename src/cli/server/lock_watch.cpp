@@ -121,9 +121,9 @@ asio::awaitable<void> lock_watch::poll() {
   }
   co_await reader_->list_processes();
   for (auto& [name, lock] : now) reader_->name_processes(lock);
-  const auto told = co_await notices(unread);
-  report_polled(now, told, unread);
-  for (const auto& [name, notice] : told) {
+  const auto received = co_await notices(unread);
+  report_polled(now, received, unread);
+  for (const auto& [name, notice] : received) {
     now.erase(name);
     if (auto known = known_.extract(name)) now.insert(std::move(known));
   }
@@ -131,18 +131,18 @@ asio::awaitable<void> lock_watch::poll() {
   first_ = false;
   watcher_.on_poll(known_);
   report_work();
-  for (const auto& [name, notice] : told) co_await on_message(name, notice);
+  for (const auto& [name, notice] : received) co_await on_message(name, notice);
   ended_elections_.clear();
 }
 
-void lock_watch::report_polled(const lock_map& now, const notice_map& told, const notice_map& unread) {
-  const auto is_plain = [&](const std::string& name) { return !told.contains(name) && !unread.contains(name); };
+void lock_watch::report_polled(const lock_map& now, const notice_map& received, const notice_map& unread) {
+  const auto is_plain = [&](const std::string& name) { return !received.contains(name) && !unread.contains(name); };
   for (const auto& [name, lock] : now)
     if (is_plain(name)) compare(find(known_, name), &lock);
   for (const auto& [name, lock] : known_)
     if (is_plain(name) && !now.contains(name)) compare(&lock, nullptr);
   for (const auto& [name, notice] : unread)
-    if (!told.contains(name)) report_message(name, notice, find(known_, name), find(now, name));
+    if (!received.contains(name)) report_message(name, notice, find(known_, name), find(now, name));
 }
 
 /// The names whose messages came during a poll, with the first one of each: it is about the hold that is known. A poll

@@ -94,7 +94,7 @@ class lock_watch {
   std::optional<std::string> name_in(const redis::reply& message) const;
   bool is_watched(const std::string& name) const;
   void report_message(const std::string& name, notice received, const lock_facts* before, const lock_facts* now);
-  void report_polled(const lock_map& now, const notice_map& told, const notice_map& unread);
+  void report_polled(const lock_map& now, const notice_map& received, const notice_map& unread);
   void compare(const lock_facts* before, const lock_facts* now);
   void report_ends(std::string_view happened, const lock_facts* before, const lock_facts* now);
   void report_begins(const lock_facts* before, const lock_facts* now);
