@@ -14,6 +14,7 @@
 #include <holdfast/mutex.hpp>
 
 #include "cli/commands.hpp"
+#include "cli/server/patience.hpp"
 
 namespace holdfast::cli {
 
@@ -25,20 +26,25 @@ class job_signals : public asio::signal_set {
 };
 
 /// The first call of a client: it is repeated while Redis does not answer, for as long as client::connect() tries. A
-/// call alone has the time of one command, and a slow name lookup or TLS would take all of it.
+/// call alone has the time of one command, and a slow name lookup or TLS would take all of it. A standstill of this
+/// process does not count.
 template <class T, class Call>
 asio::awaitable<T> first_call(const config& settings, Call call) {
   using std::chrono::steady_clock;
-  const auto end = steady_clock::now() + settings.connect_timeout + settings.command_timeout;
+  patience left(settings.connect_timeout + settings.command_timeout);
   asio::steady_timer pause(co_await asio::this_coro::executor);
   for (;;) {
+    const auto begin = steady_clock::now();
     try {
       co_return co_await call();
     } catch (const error& failed) {
-      if (failed.code() != condition::retry_later || steady_clock::now() >= end) throw;
+      left.waited(settings.command_timeout, steady_clock::now() - begin);
+      if (failed.code() != condition::retry_later || left.is_over()) throw;
     }
-    pause.expires_after(milliseconds(20));
+    const milliseconds planned(20);
+    pause.expires_after(planned);
     co_await pause.async_wait(asio::use_awaitable);
+    left.waited(planned, planned);
   }
 }
 

@@ -1233,9 +1233,44 @@ def a_proxy_that_forgets_idle_connections(place):
     check("WARN idle" in text and "FAIL" not in text and "set health_check_interval below it" in text, text)
 
 
+@case
+def a_standstill_of_its_own_is_no_silence_of_the_server(place):
+    for arguments in (["list"], ["hold", "x", "--for", "0.01"]):
+        url = behind_proxy(place, change=Standstill(place, 3))
+        place.finish(*arguments, url=url + "?connect_timeout=1000&command_timeout=1000")
+
+
+class Standstill:
+    """Holds back the first bytes: the next job stands still for longer than it may wait, and goes on before they do."""
+
+    def __init__(self, place, seconds):
+        self.place, self.seconds, self.began, self.is_over = place, seconds, len(place.jobs), False
+
+    def __call__(self, got):
+        if not self.is_over:
+            self.is_over = True
+            wait_until(lambda: len(self.place.jobs) > self.began, "the job begins")
+            pid = self.place.jobs[self.began].pid
+            wait_until(lambda: state_of(pid) == "S", "it waits")
+            os.kill(pid, signal.SIGSTOP)
+            wait_until(lambda: state_of(pid) == "T", "it stands still")
+            end = time.monotonic() + self.seconds
+            wait_until(lambda: time.monotonic() > end, "it would have given up")
+            os.kill(pid, signal.SIGCONT)
+            wait_until(lambda: state_of(pid) in ("S", "Z", ""), "it goes on, or ends")
+        return got
+
+
+def state_of(pid):
+    """Of a process; one that is gone has none."""
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rsplit(")", 1)[1].split()[0]
+    return ""
+
+
 def behind_proxy(place, change=lambda got: got, last=None):
     """The URL of a proxy. It passes on the bytes that `change` returns, and forgets a connection after `last`."""
-    path = os.path.join(place.folder, "proxy.sock")
+    path = os.path.join(place.folder, f"proxy{len(place.jobs)}.sock")
     listener = socket.socket(socket.AF_UNIX)  # the thread has it until the end
     listener.bind(path)
     listener.listen()

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <utility>
 
+#include "cli/server/patience.hpp"
 #include "redis/failure.hpp"
 #include "redis/transport.hpp"
 
@@ -36,10 +37,14 @@ struct awaited_end {
   }
   /// False: it did not end in time.
   asio::awaitable<bool> within(milliseconds limit) {
-    if (!done) {
-      alarm.expires_after(limit);
+    patience left(limit);
+    while (!done && !left.is_over()) {
+      const auto begin = std::chrono::steady_clock::now();
+      const auto planned = left.next();
+      alarm.expires_after(planned);
       boost::system::error_code ignored;
       co_await alarm.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
+      left.waited(planned, std::chrono::steady_clock::now() - begin);
     }
     co_return done;
   }

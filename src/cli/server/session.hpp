@@ -56,7 +56,7 @@ class network {
 std::chrono::microseconds work_in(std::chrono::microseconds took, std::chrono::microseconds fastest) noexcept;
 
 /// One connection to one server, for one caller at a time. Every function throws holdfast::error: unreachable for a
-/// server that is silent for `limit`, or what the login says.
+/// server that is silent for `limit`, a standstill of this process apart (see patience), or what the login says.
 class session {
  public:
   /// `limit`: for each answer. A replica is refused unless endpoint::any_role is set.
