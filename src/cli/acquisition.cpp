@@ -67,11 +67,13 @@ config config_of(const acquire_options& options) {
 }
 
 job_signals::job_signals(const asio::any_io_executor& executor) : asio::signal_set(executor) {
-  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2}) {
-    struct sigaction present {};
-    ::sigaction(number, nullptr, &present);
-    if (present.sa_handler != SIG_IGN) add(number);
-  }
+  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2}) include(number);
+}
+
+void job_signals::include(int number) {
+  struct sigaction present {};
+  ::sigaction(number, nullptr, &present);
+  if (present.sa_handler != SIG_IGN) add(number);
 }
 
 asio::awaitable<acquisition> acquire(const client& redis, acquire_options options, const config& settings,

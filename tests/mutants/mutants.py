@@ -1591,7 +1591,7 @@ MUTANTS = [
            "      throw boost::system::system_error(asio::error::operation_aborted);\n",
            ""),
     Mutant("the second command of a worker has other signals than the first", "src/cli/child_process.cpp",
-           "with_terminal, at_start().blocked}",
+           "with_terminal, at_start.blocked}",
            "with_terminal, before}"),
     Mutant("who waits for a latch sleeps on after a long outage", "src/sync/lookout/lookout_rules.cpp",
            "std::min(longest_look_pause, settings.poll_cap)",
