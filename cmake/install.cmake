@@ -2,7 +2,11 @@
 include(CMakePackageConfigHelpers)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/holdfast)
 
-install(TARGETS holdfast EXPORT holdfastTargets FILE_SET HEADERS)
+# Three components, which are three packages: what programs load (runtime), what they are built with (development, also
+# where nothing is named), and the command line (cli, in src/cli).
+set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME development)
+install(TARGETS holdfast EXPORT holdfastTargets
+  LIBRARY COMPONENT runtime NAMELINK_COMPONENT development ARCHIVE COMPONENT development FILE_SET HEADERS)
 if(TARGET holdfast_otel)
   install(TARGETS holdfast_otel EXPORT holdfastTargets FILE_SET HEADERS)
 endif()
@@ -46,6 +50,7 @@ install(FILES ${generated_dir}/holdfast.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/p
 set(fencing docs/examples/3_fencing)
 install(FILES ${fencing}/fenced_task.lua ${fencing}/fence.sql ${fencing}/fence_mariadb.sql ${fencing}/fenced_transaction.hpp
         DESTINATION ${CMAKE_INSTALL_DATADIR}/holdfast/fencing)
+include(packaging/sbom)
 install(FILES LICENSE README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR}
         PATTERN CMakeLists.txt EXCLUDE PATTERN Doxyfile.in EXCLUDE PATTERN demo EXCLUDE PATTERN site EXCLUDE

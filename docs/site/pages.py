@@ -31,7 +31,8 @@ class Site:
         (self.out / path).write_text(text, encoding="utf-8")
 
     def run(self):
-        pages = [ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")]
+        names = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "CODE_OF_CONDUCT.md", "SECURITY.md")
+        pages = [ROOT / name for name in names if (ROOT / name).is_file()]
         for path in [*pages, *sorted((ROOT / "docs").rglob("*.md"))]:
             self.add_page(path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8"))
         for name in self.files:  # grows meanwhile

@@ -4,6 +4,7 @@
 #include <holdfast/election.hpp>
 #include <holdfast/expirable_semaphore.hpp>
 #include <holdfast/export.hpp>
+#include <holdfast/fair_mutex.hpp>
 #include <holdfast/fenced_mutex.hpp>
 #include <holdfast/latch.hpp>
 #include <holdfast/mutex.hpp>
@@ -99,6 +100,10 @@ class HOLDFAST_EXPORT client {
   /// A lock of one string key, shared with clients of other languages.
   holdfast::simple_mutex simple_mutex(std::string_view name) const;
   holdfast::simple_mutex simple_mutex(std::string_view name, holdfast::owner) const;
+
+  /// A lock that serves its callers in the order of their arrival, over all processes.
+  holdfast::fair_mutex fair_mutex(std::string_view name) const;
+  holdfast::fair_mutex fair_mutex(std::string_view name, holdfast::owner) const;
 
   /// Many readers or one writer, over all processes.
   holdfast::shared_mutex shared_mutex(std::string_view name) const;

@@ -171,6 +171,7 @@ struct config {
   /// - it wants no renewal, a shorter TTL or more replicas
   /// - it waits for all of several locks (multi_lock)
   ///
+  /// A fair_mutex has no turns: its queue in Redis has the order.
   /// Clients of Redisson do not wait for others. Beside them a turn has three to eight holds, if so many wait. Then
   /// this client leaves each other client as many holds, or as much time if that is longer. Afterwards it asks again
   /// and again when a hold is nearly over. If it gets the lock late, its next pause is shorter by that time. Holds of

@@ -7,6 +7,7 @@
 #include <holdfast/election.hpp>
 #include <holdfast/error.hpp>
 #include <holdfast/expirable_semaphore.hpp>
+#include <holdfast/fair_mutex.hpp>
 #include <holdfast/fenced_mutex.hpp>
 #include <holdfast/keep_running.hpp>
 #include <holdfast/latch.hpp>

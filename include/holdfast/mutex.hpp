@@ -17,6 +17,7 @@ namespace asio = boost::asio;
 using std::chrono::milliseconds;
 
 class expirable_semaphore;
+class fair_mutex;
 class fenced_mutex;
 class red_lock;
 class simple_mutex;
@@ -96,6 +97,7 @@ class HOLDFAST_EXPORT mutex {
 
  private:
   friend detail::access;
+  friend fair_mutex;
   friend fenced_mutex;
   friend red_lock;
   friend simple_mutex;

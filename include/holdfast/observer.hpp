@@ -131,7 +131,7 @@ struct event {
   std::optional<std::uint64_t> token{};  ///< fencing token
   std::size_t count = 0;                 ///< leases that the hold has now; of slots_moved: slots
   std::chrono::milliseconds ttl{};       ///< requested TTL; of a hold with several leases the longest
-  /// Kind of the lock, by the name of its class: "mutex", "fenced_mutex", "simple_mutex", "red_lock",
+  /// Kind of the lock, by the name of its class: "mutex", "fenced_mutex", "fair_mutex", "simple_mutex", "red_lock",
   /// "election", "expirable_semaphore", or "shared_mutex" for a writer and "shared_mutex_reader" for a reader. Lives as
   /// long as the program. Empty for events of a connection and for those in the background.
   std::string_view lock_kind{};

@@ -63,6 +63,10 @@ blocking::simple_mutex client::simple_mutex(std::string_view name, lock_options 
   return lock_of<blocking::simple_mutex>(io(), holdfast::mutex(async().simple_mutex(name)), terms);
 }
 
+blocking::fair_mutex client::fair_mutex(std::string_view name, lock_options terms) const {
+  return lock_of<blocking::fair_mutex>(io(), async().fair_mutex(name), terms);
+}
+
 blocking::expirable_semaphore client::expirable_semaphore(std::string_view name, unsigned permits,
                                                           lock_options terms) const {
   const auto io = this->io();

@@ -59,6 +59,7 @@ lease& over(multi_lease& all) {
 }  // namespace
 
 const holdfast::mutex& plain(const any_lock& lock) {
+  if (const auto* const fair = std::get_if<holdfast::fair_mutex>(&lock)) return *fair;
   if (const auto* const fenced = std::get_if<holdfast::fenced_mutex>(&lock)) return *fenced;
   return std::get<holdfast::mutex>(lock);
 }

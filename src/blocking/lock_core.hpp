@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <holdfast/any_of.hpp>
+#include <holdfast/fair_mutex.hpp>
 #include <holdfast/fenced_mutex.hpp>
 #include <holdfast/lock_options.hpp>
 #include <holdfast/multi_lock.hpp>
@@ -25,7 +26,8 @@
 
 namespace holdfast::blocking::detail {
 
-using any_lock = std::variant<holdfast::mutex, holdfast::fenced_mutex, holdfast::any_of, holdfast::multi_lock>;
+using any_lock =
+    std::variant<holdfast::mutex, holdfast::fair_mutex, holdfast::fenced_mutex, holdfast::any_of, holdfast::multi_lock>;
 /// The lock as one on a single name. It must not be an any_of or a multi_lock.
 const holdfast::mutex& plain(const any_lock& lock);
 

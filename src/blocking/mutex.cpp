@@ -59,4 +59,10 @@ std::optional<std::uint64_t> fenced_mutex::last_token() const {
                           errc::shutting_down);
 }
 
+unsigned fair_mutex::waiters() const {
+  const auto core = detail::access::core(*this);
+  return core->home().get(detail::this_thread(), std::get<holdfast::fair_mutex>(core->underlying()).waiters(),
+                          errc::shutting_down);
+}
+
 }  // namespace holdfast::blocking

@@ -75,11 +75,13 @@ std::string without_secrets(std::string text, const std::vector<std::string>& ar
 void check(const lock_options_given& wanted, const config& settings) {
   if (wanted.fenced && (wanted.simple || wanted.red || of_several(settings)))
     throw usage_error("--fenced goes with neither --simple nor --red");
-  if (wanted.permits > 0 && (wanted.fenced || wanted.simple || wanted.red || of_several(settings)))
+  if (wanted.fair && (wanted.fenced || wanted.simple || wanted.red || of_several(settings)))
+    throw usage_error("--fair goes with no other kind, and with one server");
+  if (wanted.permits > 0 && (wanted.fenced || wanted.simple || wanted.fair || wanted.red || of_several(settings)))
     throw usage_error("--permits goes with no other kind, and with one server");
   if (wanted.shared && wanted.exclusive) throw usage_error("--shared reads, and --exclusive writes: give one of them");
   if ((wanted.shared || wanted.exclusive) &&
-      (wanted.fenced || wanted.simple || wanted.red || wanted.permits > 0 || of_several(settings)))
+      (wanted.fenced || wanted.simple || wanted.fair || wanted.red || wanted.permits > 0 || of_several(settings)))
     throw usage_error("--shared and --exclusive go with no other kind, and with one server");
   if (wanted.take > 0 && wanted.permits == 0) throw usage_error("--take goes with --permits");
   if (wanted.take > wanted.permits) throw usage_error("--take is at most the number of --permits");
@@ -95,6 +97,7 @@ mutex mutex_of(const client& client, const lock_options_given& wanted, const con
   if (wanted.exclusive) return client.shared_mutex(wanted.name).writer();
   if (wanted.simple) return client.simple_mutex(wanted.name);
   if (wanted.fenced) return client.fenced_mutex(wanted.name);
+  if (wanted.fair) return client.fair_mutex(wanted.name);
   if (wanted.election) return client.election(wanted.name).candidate({});
   return client.mutex(wanted.name);
 }
@@ -105,6 +108,7 @@ const char* kind_of(const lock_options_given& wanted, const config& settings) {
   if (wanted.shared) return "shared_mutex_reader";
   if (wanted.exclusive) return "shared_mutex";
   if (wanted.simple) return "simple_mutex";
+  if (wanted.fair) return "fair_mutex";
   return wanted.fenced ? "fenced_mutex" : "mutex";
 }
 

@@ -35,7 +35,7 @@ std::string without_secrets(std::string text, const std::vector<std::string>& ar
 /// One lock as the command line names it.
 struct lock_options_given {
   std::string name;
-  bool fenced = false, simple = false, red = false;
+  bool fenced = false, simple = false, fair = false, red = false;
   bool shared = false, exclusive = false;  // a side of a shared_mutex: reads, writes
   bool election = false;                   // found by `free` alone: no option says so
   unsigned permits = 0;                    // the size of an expirable_semaphore. 0: a lock
@@ -45,7 +45,8 @@ struct lock_options_given {
 void check(const lock_options_given& wanted, const config& settings);
 /// The lock, one permit of the semaphore, one side of the shared_mutex, or a candidate without a value. Checks first.
 mutex mutex_of(const client& client, const lock_options_given& wanted, const config& settings);
-/// "mutex", "fenced_mutex", "simple_mutex", "red_lock", "expirable_semaphore", "shared_mutex" or "shared_mutex_reader".
+/// "mutex", "fenced_mutex", "simple_mutex", "fair_mutex", "red_lock", "expirable_semaphore", "shared_mutex" or
+/// "shared_mutex_reader".
 const char* kind_of(const lock_options_given& wanted, const config& settings);
 
 }  // namespace holdfast::cli

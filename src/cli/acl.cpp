@@ -62,6 +62,7 @@ asio::awaitable<int> acl(acl_options options) {
   if (!options.prefix.empty()) demand.prefix = options.prefix;
   demand.fenced = options.fenced;
   demand.simple = options.simple;
+  demand.fair = options.fair;
   demand.permits = options.permits;
   demand.shared = options.shared;
   demand.latch = options.latch;

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "cli/acquisition.hpp"
 
-#include <boost/asio/experimental/awaitable_operators.hpp>
-#include <boost/asio/use_awaitable.hpp>
-
 #include <csignal>
 #include <exception>
 #include <utility>
-#include <variant>
+
+#include "cli/until_signal.hpp"
 
 namespace holdfast::cli {
 namespace {
@@ -43,7 +41,7 @@ asio::awaitable<std::optional<lease>> take(Lock lock, acquire_options options, c
   co_return held;
 }
 
-/// Never throws: `||` waits on while the other side has not ended.
+/// Never throws: see until_signal().
 template <class Lock>
 asio::awaitable<attempt> try_to_take(Lock lock, acquire_options options, config settings) {
   attempt made;
@@ -67,29 +65,25 @@ config config_of(const acquire_options& options) {
 }
 
 job_signals::job_signals(const asio::any_io_executor& executor) : asio::signal_set(executor) {
-  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2}) include(number);
-}
-
-void job_signals::include(int number) {
-  struct sigaction present {};
-  ::sigaction(number, nullptr, &present);
-  if (present.sa_handler != SIG_IGN) add(number);
+  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2}) {
+    struct sigaction present {};
+    ::sigaction(number, nullptr, &present);
+    if (present.sa_handler != SIG_IGN) add(number);
+  }
 }
 
 asio::awaitable<acquisition> acquire(const client& redis, acquire_options options, const config& settings,
                                      asio::signal_set& signals) {
-  using namespace asio::experimental::awaitable_operators;
   const auto wanted = options.lock;
   check(wanted, settings);
   auto taken = wanted.take > 1
                    ? try_to_take(several_permits{redis.expirable_semaphore(wanted.name, wanted.permits), wanted.take},
                                  std::move(options), settings)
                    : try_to_take(mutex_of(redis, wanted, settings), std::move(options), settings);
-  auto first = co_await (std::move(taken) || signals.async_wait(asio::use_awaitable));
-  if (const auto* number = std::get_if<int>(&first)) co_return acquisition{std::nullopt, *number};
-  auto& made = std::get<attempt>(first);
-  if (made.failure) std::rethrow_exception(made.failure);
-  co_return acquisition{std::move(made.held), 0};
+  auto first = co_await until_signal(std::move(taken), signals);
+  if (!first.result) co_return acquisition{std::nullopt, first.signal};
+  if (first.result->failure) std::rethrow_exception(first.result->failure);
+  co_return acquisition{std::move(first.result->held), 0};
 }
 
 }  // namespace holdfast::cli

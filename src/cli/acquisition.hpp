@@ -23,9 +23,6 @@ namespace holdfast::cli {
 class job_signals : public asio::signal_set {
  public:
   explicit job_signals(const asio::any_io_executor& executor);
-  /// Another signal, unless it is ignored.
-  void include(int number);
-  void exclude(int number) { remove(number); }
 };
 
 /// The first call of a client: it is repeated while Redis does not answer, for as long as client::connect() tries. A

@@ -5,6 +5,8 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <ctime>
+#include <initializer_list>
 
 #include <fcntl.h>
 #include <sys/prctl.h>
@@ -57,6 +59,18 @@ struct signals_at_start {
   sigset_t blocked;
 };
 
+const signals_at_start& at_start() {
+  static const signals_at_start found;
+  return found;
+}
+
+sigset_t set_of(std::initializer_list<int> numbers) {
+  sigset_t set;
+  ::sigemptyset(&set);
+  for (const int number : numbers) ::sigaddset(&set, number);
+  return set;
+}
+
 /// In the child: each signal that is handled gets its default action, and SIGPIPE the one that it had.
 void forget_handlers(void (*pipe_signal)(int)) {
   for (int number = 1; number < NSIG; ++number) {
@@ -76,6 +90,17 @@ std::vector<char*> pointers_to(std::vector<std::string>& texts) {
 
 }  // namespace
 
+child_process::blocked_stops::blocked_stops() noexcept {
+  at_start();
+  const auto both = set_of({SIGTSTP, SIGCONT});
+  ::sigprocmask(SIG_BLOCK, &both, nullptr);
+}
+
+child_process::blocked_stops::~blocked_stops() {
+  const auto both = set_of({SIGTSTP, SIGCONT});
+  ::sigprocmask(SIG_UNBLOCK, &both, nullptr);
+}
+
 child_process::child_process(const std::vector<std::string>& command,
                              std::vector<std::pair<std::string, std::string>> variables)
     : terminal_(::open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC)) {
@@ -90,14 +115,14 @@ child_process::child_process(const std::vector<std::string>& command,
   const auto argument_pointers = pointers_to(arguments), environment_pointers = pointers_to(environment);
   const auto parent = ::getpid();
   const bool with_terminal = ::isatty(STDIN_FILENO) == 1 && ::isatty(STDOUT_FILENO) == 1 && we_have_terminal();
-  static const signals_at_start at_start;
   sigset_t all, before;
   ::sigfillset(&all);
   ::sigprocmask(SIG_BLOCK, &all, &before);  // our handlers must not run in the child: their pipe is ours
   id_ = ::fork();
   if (id_ == 0) {
-    forget_handlers(at_start.pipe);
-    become(argument_pointers, environment_pointers, {report[1], lost_number, parent, with_terminal, at_start.blocked});
+    forget_handlers(at_start().pipe);
+    become(argument_pointers, environment_pointers,
+           {report[1], lost_number, parent, with_terminal, at_start().blocked});
   }
   const int fork_failure = errno;
   // In the background of the command: SIGTTOU would stop us at a notice. Our own parent may have blocked SIGCHLD.
@@ -150,6 +175,16 @@ void child_process::signal_group(int number) const noexcept {
   if (id_ > 0) ::kill(-id_, number);
 }
 
+sigset_t child_process::stops() const noexcept {
+  sigset_t set = set_of({});
+  for (const int number : {SIGTSTP, SIGCONT}) {
+    struct sigaction present {};
+    ::sigaction(number, nullptr, &present);
+    if (present.sa_handler != SIG_IGN) ::sigaddset(&set, number);
+  }
+  return set;
+}
+
 void child_process::announce_loss() noexcept {
   if (lost_write_ >= 0) ::close(lost_write_);
   lost_write_ = -1;
@@ -193,20 +228,26 @@ child_process::state child_process::after_stop(int signal) const noexcept {
     if (give_terminal(id_)) signal_group(SIGCONT);
     return state::runs;
   }
-  if (!reads_terminal && signal != SIGTSTP && !command_has_terminal()) return state::runs;  // others have stopped it
-  stop_with_it();
+  const bool whole_job = reads_terminal || command_has_terminal();
+  if (!whole_job && signal != SIGTSTP) return state::runs;  // others have stopped it
+  stop_with_it(whole_job);
   return state::was_stopped;
 }
 
-void child_process::stop_with_it() const noexcept {
+void child_process::stop_with_it(bool whole_job) const noexcept {
   if (command_has_terminal()) give_terminal(::getpgrp());
   struct sigaction standard {
   }, before{};
   standard.sa_handler = SIG_DFL;
   ::sigaction(SIGTSTP, &standard, &before);
-  ::kill(0, SIGTSTP);  // returns when the job goes on
+  const auto stop = set_of({SIGTSTP}), go_on = set_of({SIGCONT});
+  ::kill(whole_job ? 0 : ::getpid(), SIGTSTP);
+  ::sigprocmask(SIG_UNBLOCK, &stop, nullptr);  // once, however many have stopped us; returns when the job goes on
+  ::sigprocmask(SIG_BLOCK, &stop, nullptr);
   ::sigaction(SIGTSTP, &before, nullptr);
-  if (we_have_terminal()) give_terminal(id_);
+  const timespec at_once{};
+  ::sigtimedwait(&go_on, nullptr, &at_once);  // a second SIGCONT for the command would undo its next stop
+  if (whole_job && we_have_terminal()) give_terminal(id_);
 }
 
 bool child_process::we_have_terminal() const noexcept {

@@ -26,7 +26,10 @@ struct start_failure : std::runtime_error {
 ///
 /// Decision: the command gets the terminal if this process has it in the foreground and writes to it. In a pipeline the
 /// other processes of the job keep it until the command reads it. When the terminal stops the command (Ctrl-Z), this
-/// job stops too, and the lease with it. The command goes on when the caller says so: the lease may have ended.
+/// process stops too, and the lease with it. The command goes on when the caller says so: the lease may have ended.
+///
+/// Decision: the rest of the job is stopped only if the terminal did not do so: when the command had the terminal, or
+/// read it in the background. Two of these processes in one pipeline would else stop each other once more.
 ///
 /// Decision: children of others are reaped as well. As process 1 of a container, this process inherits those that the
 /// command leaves, and nobody else would.
@@ -43,15 +46,23 @@ class child_process {
 
   void signal_group(int number) const noexcept;
   void announce_loss() noexcept;
+  /// SIGTSTP and SIGCONT, unless they are ignored. They are blocked while this object lives: for a signalfd.
+  sigset_t stops() const noexcept;
   enum class state { runs, was_stopped, has_ended };
-  /// To be called after each SIGCHLD. `was_stopped`: this job was stopped with the command, and goes on; the command
-  /// waits for SIGCONT.
+  /// To be called after each SIGCHLD. `was_stopped`: this process was stopped with the command, and goes on; the
+  /// command waits for SIGCONT.
   state look();
   /// Takes the terminal back. `whole_group`: whatever is left of the group is killed. Returns the status as a shell has
   /// it: 128 + N after signal N.
   int finish(bool whole_group) noexcept;
 
  private:
+  /// Decision: a stop or a SIGCONT is pending in the kernel until it is read. There a SIGCONT drops a pending stop, and
+  /// a stop a pending SIGCONT. In a queue of ours an old stop would outlive the SIGCONT, and stop the command again.
+  struct blocked_stops {
+    blocked_stops() noexcept;
+    ~blocked_stops();
+  };
   struct inheritance {
     int report;  // gets the reason why there is no program
     int lost;    // the number of HOLDFAST_LOST_FD
@@ -63,11 +74,12 @@ class child_process {
                            const inheritance& inherited);
   void reap_others() const noexcept;
   state after_stop(int signal) const noexcept;
-  void stop_with_it() const noexcept;
+  void stop_with_it(bool whole_job) const noexcept;
   bool we_have_terminal() const noexcept;
   bool command_has_terminal() const noexcept;
   bool give_terminal(pid_t group) const noexcept;
 
+  const blocked_stops blocked_{};
   const int terminal_;  // of this session; -1: none
   int lost_read_ = -1, lost_write_ = -1;
   pid_t id_ = -1;

@@ -93,8 +93,8 @@ asio::awaitable<int> doctor(doctor_options options);
 struct acl_options {
   access_options access;
   std::string user = "locker", prefix, version;
-  bool fenced = false, simple = false, permits = false, shared = false, latch = false, election = false;
-  bool notes = false, braces = false, operates = false;
+  bool fenced = false, simple = false, fair = false, permits = false, shared = false, latch = false;
+  bool election = false, notes = false, braces = false, operates = false;
 };
 asio::awaitable<int> acl(acl_options options);
 

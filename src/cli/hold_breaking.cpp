@@ -18,6 +18,7 @@ constexpr long long most_total = 2'147'483'647;
 /// The kind that the key has, where the command line does not say so.
 void complete(lock_options_given& wanted, const key_facts& key) {
   if (wanted.simple || wanted.permits > 0) return;
+  wanted.fair |= key.lock && key.lock->is_fair;
   wanted.exclusive = key.lock && key.lock->is_shared;
   wanted.election = key.lock && key.lock->leader;
   wanted.simple = key.type == "string" && !(key.lock && key.lock->permits);

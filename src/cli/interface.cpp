@@ -14,6 +14,7 @@
 
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
+#include <holdfast/version.hpp>
 
 #include "cli/exit_status.hpp"
 #include "cli/output.hpp"
@@ -75,6 +76,7 @@ void add_lock(CLI::App& command, lock_options_given& lock, bool is_taken) {
         ->type_name("N")
         ->check(CLI::Range(1U, expirable_semaphore::most_at_once));
   command.add_flag("--simple", lock.simple, "a simple_mutex: one string key, as other languages have it");
+  command.add_flag("--fair", lock.fair, "a fair_mutex: first come, first served, in all processes");
   command.add_flag("--red", lock.red, "a red_lock, granted by a majority of the --url given");
 }
 
@@ -151,6 +153,7 @@ std::string help_text() {
 
 interface::interface() : app_("Distributed locks on Redis, for those who run them.", "holdfast") {
   app_.require_subcommand(1);
+  app_.set_version_flag("--version", "holdfast " + std::string(holdfast::version), "Print the version");
   add_jobs();
   add_locks();
   add_views();
@@ -278,6 +281,7 @@ void interface::add_care() {
       ->type_name("VERSION");
   command->add_flag("--fenced", acl_.fenced, "fenced mutexes as well");
   command->add_flag("--simple", acl_.simple, "simple mutexes as well");
+  command->add_flag("--fair", acl_.fair, "fair mutexes as well");
   command->add_flag("--permits", acl_.permits, "expirable semaphores as well");
   command->add_flag("--shared", acl_.shared, "shared mutexes as well");
   command->add_flag("--latch", acl_.latch, "latches as well");

@@ -2,6 +2,7 @@
 #include "cli/supervision.hpp"
 
 #include <boost/asio/experimental/awaitable_operators.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include <poll.h>
+#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "cli/child_process.hpp"
@@ -58,7 +60,10 @@ class supervision {
   /// Until the command has ended.
   asio::awaitable<void> run(asio::signal_set& signals, asio::signal_set& deaths) {
     using namespace asio::experimental::awaitable_operators;
-    co_await (await_end(deaths) || forward(signals) || await_loss());
+    const auto read_now = child_.stops();
+    asio::posix::stream_descriptor stops(co_await asio::this_coro::executor,
+                                         ::signalfd(-1, &read_now, SFD_NONBLOCK | SFD_CLOEXEC));
+    co_await (await_end(deaths) || forward(signals) || follow(stops) || await_loss());
   }
   /// The lock was lost while the command ran, and the command was ended for that.
   bool ended_for_loss() const noexcept { return lost_ && options_.lost != on_lost::warn; }
@@ -76,7 +81,17 @@ class supervision {
   asio::awaitable<void> forward(asio::signal_set& signals) {
     for (;;) {
       const int number = co_await signals.async_wait(asio::use_awaitable);
-      number == SIGCONT ? let_go_on() : child_.signal_group(number);
+      child_.signal_group(number);
+    }
+  }
+
+  /// We are stopped with the command, not before it: see child_process.
+  asio::awaitable<void> follow(asio::posix::stream_descriptor& stops) {
+    for (;;) {
+      co_await stops.async_wait(stops.wait_read, asio::use_awaitable);
+      signalfd_siginfo seen{};
+      while (::read(stops.native_handle(), &seen, sizeof seen) == sizeof seen)
+        seen.ssi_signo == SIGCONT ? let_go_on() : child_.signal_group(SIGTSTP);
     }
   }
 
@@ -120,9 +135,6 @@ std::vector<std::pair<std::string, std::string>> variables_of(const run_options&
 asio::awaitable<command_end> run_command(const run_options& options, const config& settings, const lease& held,
                                          job_signals& signals) {
   asio::signal_set deaths(co_await asio::this_coro::executor, SIGCHLD);
-  // The command is stopped and continued. We follow it: see child_process.
-  signals.include(SIGTSTP);
-  signals.include(SIGCONT);
   command_end end;
   try {
     child_process child(options.command, variables_of(options, settings, held));
@@ -135,8 +147,6 @@ asio::awaitable<command_end> run_command(const run_options& options, const confi
     end.status = failure.status;
     end.started = false;
   }
-  signals.exclude(SIGTSTP);
-  signals.exclude(SIGCONT);
   co_return end;
 }
 

@@ -45,7 +45,8 @@ struct departure {
   milliseconds reserve{20};  // how long the lock is kept for the clients that are asked
 };
 
-/// One hold to confirm: the names of its lock, its owner field and the TTL wanted.
+/// One hold to confirm: the names of its lock, its owner field and the TTL wanted. Or the hold of a fair mutex that
+/// follows a release.
 struct renewal {
   const lock_keys* at;
   owner_field field;
@@ -68,7 +69,7 @@ class call {
     const std::vector<shared_keys>* several = nullptr;  // of one kind
     const std::string* vote = nullptr;                  // the marker that a primary needs for its vote
     const std::string* key = nullptr;                   // of a command about no lock; null: the marker
-    const std::string* word = nullptr;                  // of a command about no lock
+    const std::string* word = nullptr;                  // of a fair mutex: the suspect; or of a command about no lock
     milliseconds token_ttl{};                           // of the counters of fencing tokens; 0: unchanged
 
     std::span<const owner_field> each_field() const noexcept { return {field, several->size()}; }

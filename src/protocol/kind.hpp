@@ -36,6 +36,7 @@ namespace holdfast::detail {
 ///   passes     turns: the next waiter gets its claim                   yes                       yes
 ///   joins      name: callers of any owner get leases of its hold       no                        no
 ///   queue      line, release: a place of the client in Redis           no                        no
+///   places     line, release: a place of each waiter in Redis          no; fair: yes             no
 ///   tokens     re-entry, last_token(), acquire for its successors      fenced: 1, in turns 1000  no
 ///   voted      client: one server or several; line: short attempts,    no; red_lock: yes         no; red_lock: yes
 ///              and votes of a minority given back; a lost hold: the
@@ -146,6 +147,25 @@ struct kind {
     step<bool, milliseconds, const owner_field&, milliseconds> downgrade;
     explicit operator bool() const noexcept { return acquire; }
   } queue;
+  /// Of a kind that serves the waiters of all clients in the order of their arrival. Each has a place in one queue in
+  /// Redis, up to most_places of a client, and each place has a channel of its own. Null: the kind has none.
+  /// `acquire`: the suspect is the place of acquire_answer::turn, which was told before, and did not come. Empty: none.
+  /// Its answer is that of kind::acquire, which is the same without a suspect.
+  /// `stand`: these places of a client stand in this order, and its others leave. A place that stands keeps its
+  /// position.
+  /// `leave`: all places leave of the client of this field. Both are absolute, and have the same answer.
+  /// `release`: it takes the lock for `next`, a fresh field of the same client, if the turn of this client has come.
+  /// `waiters`: how many places stand, those of all clients.
+  struct place_steps {
+    call (*acquire)(const lock_keys&, milliseconds, const owner_field&, const std::string& suspect);
+    step<stand_answer, std::span<const owner_field>> stand;
+    call (*leave)(const lock_keys&, const owner_field&);
+    step<ride_answer, const owner_field&, const renewal&> release;
+    step<unsigned> waiters;
+    std::string (*channel)(const lock_keys&, const owner_field& place);
+    explicit operator bool() const noexcept { return acquire; }
+  } places;
+  bool ordered() const noexcept { return static_cast<bool>(places); }
   /// How many holds were broken.
   step<unsigned> force_release;
   /// Of a semaphore: sets the number of permits. Null: another kind.

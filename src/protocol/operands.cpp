@@ -81,6 +81,15 @@ void force_release(writer& to, const made_of& operands) {
   to.add(channel_parts(*operands.at));
 }
 
+void set_hold_count(writer& to, const made_of& operands) {
+  to.begin(1, differ(operands.ttl) ? 4 : 3);
+  to.add(operands.at->lock);
+  to.add(operands.ttl.ttl);
+  to.add(*operands.field);
+  to.add(std::int64_t{operands.count});
+  if (differ(operands.ttl)) to.add(operands.ttl.if_none);
+}
+
 call exists(const lock_keys& keys) {
   static constexpr call::recipe form{{}, "EXISTS", key, vote_of::flag};
   return {form, {.at = &keys}};
@@ -94,6 +103,19 @@ call count_keys(std::span<const renewal> holds) {
 call ttl(const lock_keys& keys) {
   static constexpr call::recipe form{{}, "PTTL", key, vote_of::ttl, call::effect::asks};
   return {form, {.at = &keys}};
+}
+
+call count(const lock_keys& keys, const owner_field& field) {
+  static constexpr call::recipe form{{},
+                                     "HGET",
+                                     [](writer& to, const made_of& operands) {
+                                       to.begin(1, 1);
+                                       to.add(operands.at->lock);
+                                       to.add(*operands.field);
+                                     },
+                                     vote_of::something,
+                                     call::effect::asks};
+  return {form, {.at = &keys, .field = &field}};
 }
 
 }  // namespace holdfast::detail::operands

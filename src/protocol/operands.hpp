@@ -27,11 +27,16 @@ void release(writer& to, const made_of& operands);
 /// (lock; word, channel)
 void force_release(writer& to, const made_of& operands);
 
+/// (lock; ttl, owner, count[, if_none])
+void set_hold_count(writer& to, const made_of& operands);
+
 /// EXISTS: true if the key exists.
 call exists(const lock_keys& keys);
 /// EXISTS: how many of the keys exist.
 call count_keys(std::span<const renewal> holds);
 /// PTTL: the TTL of the key.
 call ttl(const lock_keys& keys);
+/// HGET: how often the owner holds the lock.
+call count(const lock_keys& keys, const owner_field& field);
 
 }  // namespace holdfast::detail::operands

@@ -58,6 +58,8 @@ class owner_field {
   text to_text() const noexcept;
   /// Identifies the hold: the field, and "/n" for the hold after the n-th pass.
   text hold_id(std::uint32_t passes) const noexcept;
+  std::string_view client() const noexcept { return client_->text(); }
+  std::uint64_t number() const noexcept { return numbers_ >> 8; }
   bool empty() const noexcept { return number() == 0; }
   void clear() noexcept { numbers_ = 0; }
   std::uint8_t amount() const noexcept { return static_cast<std::uint8_t>(numbers_); }
@@ -69,11 +71,18 @@ class owner_field {
 
  private:
   const uuid* client_ = nullptr;
-  std::uint64_t number() const noexcept { return numbers_ >> 8; }
 
   // The first number and the amount are one word: each claim, each waiter and each release under way has a field.
   std::uint64_t numbers_ = 0;
 };
+
+/// A client has so many places in the queue of a fair mutex. Their text is that of an owner field. Their numbers are
+/// larger than those of owners.
+inline constexpr std::uint8_t most_places = 16;
+inline constexpr std::uint64_t first_place = 1'000'000'000;
+inline owner_field place_field(const uuid& client, std::uint8_t place) noexcept {
+  return {client, first_place + place};
+}
 
 /// Makes owner fields, each for one hold.
 class owner_fields {

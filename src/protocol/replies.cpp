@@ -2,10 +2,12 @@
 #include "protocol/replies.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <limits>
 #include <utility>
 
 #include "base/escape.hpp"
+#include "protocol/owner_field.hpp"
 #include "redis/error_replies.hpp"
 
 namespace holdfast::detail {
@@ -81,6 +83,16 @@ std::optional<std::uint64_t> read_decimal(const reply& reply, std::size_t digits
   const bool number = reply.type == reply::kind::string && !reply.text.empty() && reply.text.size() <= digits &&
                       reply.text.find_first_not_of("0123456789") == std::string::npos;
   return number ? std::optional<std::uint64_t>(std::stoull(reply.text)) : std::nullopt;
+}
+
+/// The number of a place of this client: the last part of its text. The server returns places of this client alone.
+std::optional<std::uint8_t> number_of_place(std::string_view place) {
+  const auto colon = place.rfind(':');
+  std::uint64_t number = 0;
+  const auto* const end = place.data() + place.size();
+  const bool read = colon != place.npos && std::from_chars(place.data() + colon + 1, end, number).ptr == end;
+  const bool known = read && number >= first_place && number - first_place < most_places;
+  return known ? std::optional(static_cast<std::uint8_t>(number - first_place)) : std::nullopt;
 }
 
 std::optional<std::uint64_t> new_token(const reply& reply) {
@@ -284,6 +296,52 @@ answer<release_answer> read_writer_release(const reply& reply) {
                      is_integer(of[1]) && of[1].integer >= 0 && !is_nil(of[2]) && !read_release(of[2]).failed;
   if (!whole) return unexpected<release_answer>(reply);
   return value(release_answer(static_cast<std::uint64_t>(of[0].integer) + static_cast<std::uint64_t>(of[1].integer)));
+}
+
+answer<acquire_answer> read_fair_acquire(const reply& reply) {
+  const auto& of = reply.elements;
+  const bool whole = reply.type == reply::kind::array && (of.size() == 2 || of.size() == 3) && is_integer(of[0]) &&
+                     is_integer(of[1]) && (of.size() == 2 || of[2].type == reply::kind::string);
+  if (!whole || (of[0].integer != 0 && of[0].integer != 1)) return unexpected<acquire_answer>(reply);
+  if (of[0].integer == 1)
+    return value(acquire_answer{.place = of.size() == 3 ? number_of_place(of[2].text) : std::nullopt});
+  const bool reserved = of[1].integer == -2;
+  if (reserved != (of.size() == 3)) return unexpected<acquire_answer>(reply);
+  auto busy = read_busy_or_reserved(of[1]);
+  if (reserved) busy.value.turn = of[2].text;
+  return busy;
+}
+
+answer<stand_answer> read_stand(const reply& reply) {
+  const auto& of = reply.elements;
+  if (reply.type != reply::kind::array || of.size() != 2) return unexpected<stand_answer>(reply);
+  const auto ttl = read_ttl(of[0]);
+  const auto standing = read_waiters(of[1]);
+  if (ttl.failed || standing.failed) return unexpected<stand_answer>(reply);
+  return value(stand_answer{ttl.value, standing.value});
+}
+
+answer<ride_answer> read_ride(const reply& reply) {
+  if (is_nil(reply)) return value(ride_answer{});
+  const auto& of = reply.elements;
+  const bool whole = reply.type == reply::kind::array && of.size() == 3 && is_integer(of[0]) &&
+                     (of[0].integer == 1 || of[0].integer == 2) && of[1].type == reply::kind::string &&
+                     !is_nil(of[2]) && !read_release(of[2]).failed;
+  if (!whole) return unexpected<ride_answer>(reply);
+  const auto told = read_release(of[2]).value;
+  if (of[0].integer == 1) return value(ride_answer{.told = told, .turn = of[1].text});
+  return value(ride_answer{.told = told, .rides = true, .place = number_of_place(of[1].text)});
+}
+
+answer<release_answer> read_fair_release(const reply& reply) {
+  auto ride = read_ride(reply);
+  if (ride.failed || ride.value.rides) return unexpected<release_answer>(reply);
+  return value(ride.value.told);
+}
+
+answer<unsigned> read_waiters(const reply& reply) {
+  if (!is_integer(reply) || reply.integer < 0) return unexpected<unsigned>(reply);
+  return value(static_cast<unsigned>(std::min(reply.integer, 0xFFFF'FFFFLL)));
 }
 
 answer<bool> read_downgrade(const reply& reply) {

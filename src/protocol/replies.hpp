@@ -36,6 +36,8 @@ struct acquire_answer {
   bool open = false;                     // acquired to read: no client and no peer waits to write
   bool reserved = false;                 // busy: the lock is free, and kept for others
   std::optional<std::uint8_t> rank{};    // busy to write: so many clients are before this one in the queue
+  std::string turn{};                    // reserved, of a fair mutex: the place whose turn it is
+  std::optional<std::uint8_t> place{};   // acquired, of a fair mutex: the place of this client that left the queue
   /// Busy, but some of several primaries have granted the lock: perhaps it is free. The value is the response time
   /// of the slowest primary.
   std::optional<std::chrono::nanoseconds> split{};
@@ -58,6 +60,18 @@ struct acquire_all_answer {
 /// The number of subscribers that a release has notified. Empty: the lock was not this owner's. After a refused message
 /// it is 0, see withheld_message().
 using release_answer = std::optional<std::uint64_t>;
+/// The state of the queue of a fair mutex.
+struct stand_answer {
+  std::optional<milliseconds> ttl{};  // of the lock; empty: it is free; milliseconds::max(): none
+  unsigned standing = 0;              // places, those of all clients
+};
+/// The answer to a release that takes the lock for the next waiter of its client.
+struct ride_answer {
+  release_answer told{};                // empty: the lock was not this owner's
+  bool rides = false;                   // `next` has the lock now; nobody was told
+  std::optional<std::uint8_t> place{};  // rides: this place left the queue; empty: no place stood, or it is unknown
+  std::string turn{};                   // does not ride: the place whose turn it is; empty: none
+};
 /// The answer for one hold of a renewal.
 enum class renewal_answer : unsigned char {
   confirmed,
@@ -118,6 +132,12 @@ answer<release_answer> read_reader_release(const redis::reply&);
 answer<release_answer> read_writer_release(const redis::reply&);
 answer<bool> read_downgrade(const redis::reply&);
 answer<shared_state> read_shared_state(const redis::reply&);
+// Of a fair mutex.
+answer<acquire_answer> read_fair_acquire(const redis::reply&);
+answer<stand_answer> read_stand(const redis::reply&);
+answer<ride_answer> read_ride(const redis::reply&);
+answer<release_answer> read_fair_release(const redis::reply&);
+answer<unsigned> read_waiters(const redis::reply&);                     // of LLEN
 answer<std::optional<leader_answer>> read_leader(const redis::reply&);  // empty: nobody leads
 answer<bool> read_latch_set(const redis::reply&);                       // true: it is set now
 answer<release_answer> read_count_down(const redis::reply&);

@@ -42,6 +42,13 @@ call renew_one(const lock_keys& keys, key_ttl wanted, const owner_field& field) 
 }
 
 template <const auto& Script>
+call set_hold_count(const lock_keys& keys, key_ttl wanted, const owner_field& field, unsigned count) {
+  static constexpr call::recipe form{Script.evalsha, Script.body, operands::set_hold_count, vote_of::flag,
+                                     call::effect::writes};
+  return {form, {.at = &keys, .field = &field, .ttl = wanted, .count = count}};
+}
+
+template <const auto& Script>
 call release(const lock_keys& keys, const owner_field& field) {
   static constexpr call::recipe form{Script.evalsha, Script.body, operands::release, vote_of::release,
                                      call::effect::writes};

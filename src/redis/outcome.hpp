@@ -39,6 +39,8 @@ struct outcome {
   /// change once; a read after it asks anew. A write by the same connection ends this silently. The push may come
   /// before this outcome. Not set for a refusal, and not for several primaries: each answers for itself.
   bool tracked = false;
+  /// An earlier copy has ended inside its script, because the slot was being moved: it may have written.
+  bool ran_in_part = false;
 };
 
 /// The outcomes of the copies of one command, one for each primary.

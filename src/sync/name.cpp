@@ -359,7 +359,8 @@ void name::forget(hold& over) {
 // ---- turns
 
 void name::share() {
-  if (hand_over_.shared()) return;
+  // The queue in Redis has the order of all waiters, so no client leaves the lock to others.
+  if (hand_over_.shared() || keys_->of.ordered()) return;
   hand_over_.share(env(), keys_->of);
   for (const auto& each : holds_)
     if (!each.ended()) hand_over_.serve(*each.on, {each.granted_at});
@@ -402,8 +403,12 @@ void name::release_ends(const release_end& end) {
   if_memory([&] {
     if (end.ends_turn) end_turn(end);
   });
-  if (end.may_be_free && line_) act(line_->rules.released(end.heard_by, conditions()));
-  if (!held_here() && !hand_over_.cools_down()) end_lingering();
+  if (keys_->of.ordered()) {
+    freed(end);
+  } else {
+    if (end.may_be_free && line_) act(line_->rules.released(end.heard_by, conditions()));
+    if (!held_here() && !hand_over_.cools_down()) end_lingering();
+  }
   if (--releasing_ == 0) hand_over_.all_released();
 }
 
@@ -419,6 +424,8 @@ bool name::keeps_place(const lock_keys& keys) const {
 
 void name::leave_visit() noexcept {
   HOLDFAST_ASSERT(visits_ > 0);
+  // The calls that this brings are visits inside this one.
+  if (visits_ == 1 && line_ && line_->places) tend_places();
   if (--visits_ > 0) return;
   if (line_ && line_->over()) line_.reset();
   if (!line_ && holds_.empty() && releasing_ == 0 && !hand_over_.cools_down()) host_.unused(*this);
@@ -427,6 +434,10 @@ void name::leave_visit() noexcept {
 void name::close() {
   const visit here(*this);
   // The waiters were answered before. Without a line, no ending hold can wake it or pass on to it.
+  if (line_ && line_->places) {
+    line_->places->stop();
+    leave_places(*line_->places);
+  }
   line_.reset();
   hand_over_.end();
   while (!holds_.empty()) take_out_first()->leave_host();

@@ -57,12 +57,14 @@ class name_host {
 /// therefore have several holds. Of a kind that does not bar it may have several that live.
 ///
 /// A name acts, and its line decides: each event goes to the rules of the line (line_rules.hpp), and the name performs
-/// the action that they return. name_waiters.cpp has these acts; name.cpp has the holds, the releases and the end.
+/// the action that they return. name_waiters.cpp has these acts, name_places.cpp those of a kind with an order of
+/// all waiters; name.cpp has the holds, the releases and the end.
 ///
 /// Decision: nothing is destroyed inside a call. Each way into a name is a visit. When the outermost visit ends, a line
 /// that is over goes, and so does a name that nothing uses. Calls that come back meanwhile are visits inside it.
 class name final : public line_place,
                    public hold_host,
+                   public place_host,
                    private subscriber,
                    public boost::intrusive::set_base_hook<boost::intrusive::optimize_size<true>> {
  public:
@@ -203,7 +205,23 @@ class name final : public line_place,
   void release_begins() override { ++releasing_; }
   departure departs(const lock_keys& keys, bool of_hold) override;
   bool keeps_place(const lock_keys& keys) const override;
+  rider rides() override;
+  bool still_rides(const owner_field& next) const override;
+  void rode(const ride_end& end) override;
   void release_ends(const release_end& end) override;
+
+  // place_host
+  void place_called(std::uint8_t place, std::string_view message) override;
+  void places_shown(const answer<stand_answer>& answer) override;
+  void places_unheard(error_code error, const std::string& detail) override;
+  void places_due() override;
+
+  // The places of the waiters.
+  call attempt_in_order(const acquisition& waiter);
+  void note_turn(std::string_view turn) noexcept;
+  void tend_places() noexcept;
+  void leave_places(place_keeper& keeper) noexcept;
+  void freed(const release_end& end);
 
   /// Calls of this client by name, in the queue of the lock.
   class calls_by_name;
@@ -211,6 +229,8 @@ class name final : public line_place,
 
   environment& env() const noexcept { return host_.parts.env; }
   void leave_visit() noexcept;
+
+  static bool is_copy(const lock_keys& keys, std::string_view payload) noexcept;
 
   // The waiters: events.
   void enter_line(const std::shared_ptr<acquisition>& caller);

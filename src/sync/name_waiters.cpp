@@ -16,12 +16,6 @@
 namespace holdfast::detail {
 namespace {
 
-/// A script that publishes on both channels puts a zero before the message on the sharded one. Redisson reads the same
-/// number.
-bool is_copy(const lock_keys& keys, std::string_view payload) {
-  return keys.word == publish_word::both && payload.size() > 1 && payload.front() == '0';
-}
-
 /// Of a kind with a queue.
 queue_place::message news_in(std::string_view payload) {
   using message = queue_place::message;
@@ -38,6 +32,12 @@ lock_answer answer_of(const failure* why) {
 }  // namespace
 
 // ---- events
+
+// A script that publishes on both channels puts a zero before the message on the sharded one. Redisson reads the same
+// number.
+bool name::is_copy(const lock_keys& keys, std::string_view payload) noexcept {
+  return keys.word == publish_word::both && payload.size() > 1 && payload.front() == '0';
+}
 
 /// The subscriptions of a client in the queue of a lock. A client on the channel of the lock that is not counted would
 /// be taken for one of another library. So the channels are joined in this order, and left in the reverse one.
@@ -210,7 +210,15 @@ void name::settled(acquisition& waiter, const attempt& attempt) {
 void name::on_attempt(acquisition& waiter, const attempt& attempt) {
   HOLDFAST_ASSERT(line_->is_first(waiter));
   count_incentive(waiter, attempt);
+  if (line_->places && !attempt.reply.failed) {
+    const auto& reply = attempt.reply.value;
+    if (reply.type == acquire_answer::kind::acquired) line_->places->rules.taken(reply.place);
+    if (reply.reserved) note_turn(reply.turn);
+  }
   const bool busy = line_->rules.shows_holder(attempt);
+  // The holder of a fair mutex came before, or took a turn that was missed. A missed turn takes the places away.
+  if (busy && line_->places && !attempt.reply.value.reserved && line_->places->rules.first_stands())
+    line_->places->rules.show_all();
   const auto again_after = busy ? found_busy(attempt.reply.value) : nanoseconds::max();
   auto at = conditions();
   at.again_after = again_after;
@@ -318,7 +326,10 @@ void name::doubt_hold_here() {
   if (auto* const held = live_hold()) held->doubt(milliseconds(20));
 }
 
-bool name::may_linger() const { return hand_over_.shared() && (held_here() || hand_over_.cools_down()); }
+// The next caller of a kind with an order finds the places subscribed.
+bool name::may_linger() const {
+  return keys_->of.ordered() || (hand_over_.shared() && (held_here() || hand_over_.cools_down()));
+}
 
 void name::end_lingering() {
   if (line_ && line_->rules.lingers()) act(line_->rules.stop_lingering(conditions()));
@@ -349,6 +360,7 @@ line_conditions name::conditions() {
   // The other facts are about waiters.
   if (line_->empty()) return at;
   at.held_here = barring_hold() != nullptr;
+  at.leaving = line_->places && line_->places->rules.is_one_too_many();
   if (!keys_->of.queue) at.cool_down_until = hand_over_.cool_down_until();
   auto& first = line_->first();
   at.first.emplace(seen(first));
@@ -430,7 +442,10 @@ void name::or_not_done(Step step) {
 // The subscription follows the wish of the rules. The observer hears of an outage that no connection reports.
 void name::follow(const line_action& action) {
   auto& line = *line_;
-  if (line.rules.listening() != static_cast<bool>(line.messages)) {
+  if (keys_->of.ordered()) {
+    if (line.rules.listening() && !line.places)
+      line.keep_places(std::make_shared<place_keeper>(env(), *this, keys_, host_.fields.client()));
+  } else if (line.rules.listening() != static_cast<bool>(line.messages)) {
     line.messages = line.rules.listening() ? listen() : nullptr;
     if (!line.messages) line.pushes.end();
   }
@@ -466,7 +481,8 @@ void name::send_attempt(acquisition& waiter) {
     try {
       // The server may have got the key since the last attempt.
       if (track) line_->pushes.ask(*env().pushes, keys_->lock);
-      auto command = first_asks().attempt_of(*waiter.keys, request, tries, gather_party(waiter));
+      auto command = keys_->of.ordered() ? attempt_in_order(waiter)
+                                         : first_asks().attempt_of(*waiter.keys, request, tries, gather_party(waiter));
       waiter.send(env(), std::move(command).with_token_ttl(env().settings.token_ttl),
                   {.timeout = timeout,
                    .rank = once ? urgency::refusable : urgency::awaited,
@@ -559,7 +575,7 @@ std::vector<name::served_waiter> name::let_join_behind_first(hold& open) {
 // Only the attempt under way of the first waiter tells more than the server's other answers. A waiter whose time is
 // over is answered, if need be without a text.
 lock_answer name::answer_of_silence(const acquisition& waiter) const try {
-  const bool asks = line_->rules.trying() && line_->is_first(waiter);
+  const bool asks = line_->rules.trying() && !line_->rules.riding() && line_->is_first(waiter);
   return {asks ? waiter.silence_of_attempt() : env().servers.silence_since(keys_->lock, waiter.since())};
 } catch (const std::bad_alloc&) {
   return {redis::without_memory()};
@@ -575,7 +591,7 @@ std::shared_ptr<acquisition> name::take_out(acquisition& waiter, bool served) {
   if (was_first && tries.field.empty() && line_->rules.stands()) tries.field = host_.fields.next();
   // A command that was never written needs no release.
   if (was_first && line_->rules.trying()) {
-    const auto written = waiter.withdraw_attempt();
+    const auto written = line_->rules.riding() ? everywhere : waiter.withdraw_attempt();
     const auto party = std::exchange(line_->party, {});
     if (written != nowhere)
       give_back_leavers(party, party.size(), waiter.request.asked.ttl);

@@ -213,6 +213,16 @@ bool give_side_back(sim::node& program, std::string_view key) {
   return true;
 }
 
+/// True: waiters stand in the queue of this lock. The hold of the other client ends, and the first of them is told.
+bool give_back_in_order(sim::node& program, std::string_view key) {
+  const auto queue = detail::joined(detail::beside("redisson_lock_queue", key));
+  if (!program.keys().find(queue)) return false;
+  const auto reply = program.execute({"EVAL", std::string(detail::lua::fair_release.body), "3", std::string(key), queue,
+                                      detail::joined(detail::beside("redisson_lock_timeout", key)), "publish", rival});
+  HOLDFAST_ASSERT(reply.type != redis::reply::kind::error);
+  return true;
+}
+
 sim::refusal refusal_of(refusal why) {
   switch (why) {
     case refusal::none: break;
@@ -341,6 +351,7 @@ void server::give_back(std::string_view key) {
   if (give_side_back(program, key)) return;
   const auto found = holder(key);
   if (!found || found->id != rival) throw std::logic_error(error_text("take_over() has not got " + quoted(key)));
+  if (give_back_in_order(program, key)) return;
   const detail::lock_keys at(program.keys().find(key)->text() ? detail::simple_lock : detail::plain_lock, key);
   program.tamper().erase(key);
   program.tampered();

@@ -40,7 +40,7 @@ def main(program):
     check([row.split()[0] for row in table] == ["target", *targets], "the table has not the same rows as the lines")
     check(len(set(targets)) == len(targets), "a target has two lines")
     families = {"baseline", "pair", "names", "notes", "simple", "observer", "burst", "shutdown", "contention", "local", "procs",
-                "permit", "permits", "shared", "beside", "waiters", "takeover", "tracking", "keep", "held", "recovery", "page", "red", "multi", "cluster", "sentinel", "min"}
+                "permit", "permits", "shared", "fair", "beside", "waiters", "takeover", "tracking", "keep", "held", "recovery", "page", "red", "multi", "cluster", "sentinel", "min"}
     check({target.split("-")[0].split("/")[0] for target in targets} == families, "a family is missing")
     check(done.returncode == (0 if all(bound["ok"] for bound in bounds) else 1), "the exit status is not that of the bounds")
 

@@ -49,7 +49,8 @@ asio::awaitable<void> pause(asio::steady_timer& timer, clock::duration how_long)
 /// One that contends with a client of ours.
 class own_task {
  public:
-  explicit own_task(client& redis) : mutex_(redis.mutex(contended_name)) {}
+  own_task(client& redis, bool fair)
+      : mutex_(fair ? mutex(redis.fair_mutex(contended_name)) : redis.mutex(contended_name)) {}
   asio::awaitable<void> lock() { held_ = co_await mutex_.lock(); }
   asio::awaitable<void> unlock() { co_await held_.unlock(); }
 
@@ -102,8 +103,9 @@ void contending_process(const real_redis& server, const contender& each, const t
   auto redis = make_client(io, std::move(settings));
   tasks_result r;
   for (int t = 0; t < each.of.tasks(); ++t)
-    asio::co_spawn(io, contend(own_task(redis), each, r.acquired[static_cast<std::size_t>(t)], r.longest_wait),
-                   rethrow);
+    asio::co_spawn(
+        io, contend(own_task(redis, each.of.fair), each, r.acquired[static_cast<std::size_t>(t)], r.longest_wait),
+        rethrow);
   io.run();
   tell(r);
 }

@@ -17,6 +17,7 @@ struct crew {
   int all_tasks = 16;
   bool jvm = false;      // each of the redissons is Redisson itself
   bool threads = false;  // our tasks are threads
+  bool fair = false;     // our tasks want a fair_mutex
   int tasks() const { return all_tasks / processes; }
   /// They hold for no time, and do not think.
   bool tight() const { return (hold + think).count() == 0; }

@@ -19,9 +19,10 @@ constexpr int exit_missed = 1, exit_usage = 64, exit_no_server = 69;
 
 std::vector<scenario> all_scenarios(bool redisson = false) {
   std::vector<scenario> all;
-  for (const auto family : {pair_scenarios, client_cost_scenarios, observer_scenarios, burst_scenarios,
-                            contention_scenarios, permit_scenarios, shared_scenarios, waiting_scenarios, push_scenarios,
-                            held_scenarios, page_scenarios, distant_scenarios, cluster_scenarios, replica_scenarios})
+  for (const auto family :
+       {pair_scenarios, client_cost_scenarios, observer_scenarios, burst_scenarios, contention_scenarios,
+        permit_scenarios, shared_scenarios, fair_scenarios, waiting_scenarios, push_scenarios, held_scenarios,
+        page_scenarios, distant_scenarios, cluster_scenarios, replica_scenarios})
     std::ranges::move(family(), std::back_inserter(all));
   if (redisson) std::ranges::move(redisson_scenarios(), std::back_inserter(all));
   return all;

@@ -8,6 +8,7 @@
 #include "bench/scenario.hpp"
 #include "bench/work.hpp"
 #include "lua_scripts.hpp"
+#include "protocol/fair/fair_lock.hpp"
 #include "protocol/permits/permit_lock.hpp"
 #include "protocol/shared/shared_lock.hpp"
 #include "support/child_process.hpp"
@@ -172,13 +173,13 @@ std::vector<finding> permit_server_cpu(const plan& p, const real_redis& server) 
   return {w.compare("permit", "plain", &pair_cost::server_us)};
 }
 
-/// One side of a shared mutex.
-sequence shared_pair(const detail::kind& side, int slot) {
-  const detail::lock_keys keys(side, name_of(slot));
+/// Of a kind whose steps are all scripts.
+sequence scripted_pair(const detail::kind& of, int slot) {
+  const detail::lock_keys keys(of, name_of(slot));
   const auto field = field_of(slot);
   std::string acquire, release;
-  side.acquire.make(keys, default_ttl, field).append_to(acquire, false);
-  side.release.make(keys, field).append_to(release, false);
+  of.acquire.make(keys, default_ttl, field).append_to(acquire, false);
+  of.release.make(keys, field).append_to(release, false);
   return {std::move(acquire), std::move(release)};
 }
 
@@ -194,10 +195,25 @@ std::vector<finding> shared_server_cpu(const plan& p, const real_redis& server) 
     w["plain"].push_back(bare_pairs(server.socket_path(), many, pairs, our_pair, bare::commands));
     for (const auto& [way, side] : {std::pair("read", &detail::shared_reader), {"write", &detail::shared_writer}})
       w[way].push_back(bare_pairs(
-          server.socket_path(), many, pairs, [side = side](int slot) { return shared_pair(*side, slot); },
+          server.socket_path(), many, pairs, [side = side](int slot) { return scripted_pair(*side, slot); },
           bare::commands));
   });
   return {w.compare("read", "plain", &pair_cost::server_us), w.compare("write", "plain", &pair_cost::server_us)};
+}
+
+std::vector<finding> fair_server_cpu(const plan& p, const real_redis& server) {
+  const auto pairs = p.scaled(100'000);
+  test::raw_client admin(server);
+  for (const auto& script : {detail::lua::fair_acquire, detail::lua::fair_release})
+    admin("SCRIPT", "LOAD", script.body);
+  ways w;
+  p.rounds("fair-server", [&] {
+    w["plain"].push_back(bare_pairs(server.socket_path(), many, pairs, our_pair, bare::commands));
+    w["fair"].push_back(bare_pairs(
+        server.socket_path(), many, pairs, [](int slot) { return scripted_pair(detail::fair_lock, slot); },
+        bare::commands));
+  });
+  return {w.compare("fair", "plain", &pair_cost::server_us)};
 }
 
 std::vector<finding> client_cpu(const plan& p, const real_redis& server) {
@@ -260,6 +276,8 @@ std::vector<scenario> pair_scenarios() {
       pair_of({{"shared-server/read", "server CPU of a shared mutex' read pair, us / the plain lock's", at_most(2.3)},
                {"shared-server/write", "the same of the write pair", at_most(2.1)}},
               shared_server_cpu),
+      pair_of({{"fair-server", "server CPU of a fair lock's pair, us / the plain lock's", at_most(1.5)}},
+              fair_server_cpu),
       pair_of({{"pair-client", "client CPU of a pair, us / bare client that formats with our writer", at_most(3.5)},
                {"pair-client/hiredis", "the same / bare client that formats with hiredis", at_most(3.5)}},
               client_cpu)};

@@ -82,6 +82,7 @@ std::vector<scenario> burst_scenarios();
 std::vector<scenario> contention_scenarios();
 std::vector<scenario> permit_scenarios();
 std::vector<scenario> shared_scenarios();
+std::vector<scenario> fair_scenarios();
 std::vector<scenario> waiting_scenarios();
 std::vector<scenario> push_scenarios();
 std::vector<scenario> held_scenarios();

@@ -49,6 +49,7 @@ mutex mutex_of(const client& redis, const lock_name& lock, const owner& who) {
     case lock_name::kind::red_simple: return redis.red_lock(lock.text, who, reentrancy::not_reentrant);
     case lock_name::kind::reader: return redis.shared_mutex(lock.text, who).reader();
     case lock_name::kind::writer: return redis.shared_mutex(lock.text, who).writer();
+    case lock_name::kind::fair: return redis.fair_mutex(lock.text, who);
     case lock_name::kind::permits: break;
   }
   return redis.expirable_semaphore(lock.text, permits_in_all).as_mutex();

@@ -46,6 +46,9 @@ constexpr bool has_permits(campaign c) noexcept { return c != campaign::red; }
 /// A red_lock has no readers.
 constexpr bool has_sides(campaign c) noexcept { return c != campaign::red; }
 
+/// A red_lock has no queue.
+constexpr bool has_fair_locks(campaign c) noexcept { return c != campaign::red; }
+
 /// The server that grants is never replaced, so it pushes each change of a lock that is held for long.
 constexpr bool has_kept_locks(campaign c) noexcept {
   return c == campaign::within || c == campaign::beside || c == campaign::outside;

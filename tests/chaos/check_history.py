@@ -12,6 +12,7 @@ from collections import Counter
 from checker import history as histories
 from checker.changes import changed_holds, changes
 from checker.elections import elections, judged_observers
+from checker.fairness import fairness, judged_waits
 from checker.latches import latches, opened_latches
 from checker.liveness import hand_overs, liveness, percentile
 from checker.machine import slowness, unexplained_stalls
@@ -20,12 +21,13 @@ from checker.rules import Breaks, by_lock, claims, counts, exclusion, finality, 
 from checker.sides import sides, waits_of_sides
 from checker.wholes import wholes
 
-RULES = (exclusion, reads, claims, counts, releases, tokens, signals, finality, liveness, wholes, order, sides, residue, sums, latches, elections, changes)
-SEVERAL = ("of any_of", "of multi_lock", "of a semaphore", "looks at permits", "of readers", "of writers", "readers beside another client's")
+RULES = (exclusion, reads, claims, counts, releases, tokens, signals, finality, liveness, wholes, order, fairness, sides, residue, sums, latches, elections, changes)
+SEVERAL = ("of any_of", "of multi_lock", "of a semaphore", "looks at permits", "of readers", "of writers", "readers beside another client's", "of fair locks")
+FAIR = ("judged waits of fair locks",)
 WAITS = tuple(f"judged waits of {side}s" for side in histories.SIDES)
 ELECTION = ("leaders", "leaders seen")
-OF_CAMPAIGN = {"within": ("lost updates", "judged changes", "latches opened", "judged observers", *ELECTION, *WAITS, *SEVERAL),
-               "outside": ("lost updates", *ELECTION, *SEVERAL),
+OF_CAMPAIGN = {"within": ("lost updates", "judged changes", "latches opened", "judged observers", *ELECTION, *WAITS, *FAIR, *SEVERAL),
+               "outside": ("lost updates", *ELECTION, *FAIR, *SEVERAL),
                "beside": (*SEVERAL, "latches opened", "of peers"),
                "red": ("lost updates", "votes withheld"),
                "sentinel": (*SEVERAL, "failovers", "lost", "stale writes refused"),
@@ -105,6 +107,8 @@ def summary(history):
         "of writers": sum(hold.of.kind == "writer" for hold in history.holds),
         "readers beside another client's": readers_together(history),
         "of a semaphore": sum(hold.of.capacity > 1 for hold in history.holds),
+        "of fair locks": sum(hold.of.fair for hold in history.holds),
+        "judged waits of fair locks": sum(1 for _ in judged_waits(history)),
         "looks at permits": history.looks_at_permits,
         "of any_of": sum(len(hold.of.locks) > 1 for hold in history.holds),
         "of multi_lock": sum(hold.of.whole is not None for hold in history.holds),

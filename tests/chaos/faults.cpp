@@ -39,6 +39,7 @@ constexpr fault_terms all_terms[] = {
     {kind::flush_scripts, "flush scripts", target::server, 0ms, 0ms, 1, harm::none},
     {kind::foreign_release, "foreign release", target::server, 0ms, 0ms, 2, harm::none},
     {kind::false_messages, "false messages", target::server, 0ms, 0ms, 1, harm::none},
+    {kind::lose_queues, "lose queues", target::server, 0ms, 0ms, 1, harm::disorders},
     {kind::flush_all, "flush all", target::server, 0ms, 0ms, 8, harm::forgets},
     {kind::restart_empty, "restart the server empty", target::server, 0ms, 0ms, 4, harm::forgets},
     {kind::restart_old, "restart the server with old data", target::server, 50ms, 1500ms, 4, harm::returns},
@@ -59,6 +60,7 @@ const fault_terms& terms_of(fault_kind k) noexcept {
 bool deck::is_done(harm h) const {
   switch (h) {
     case harm::none: break;
+    case harm::disorders: return has_fair_locks(campaign_);
     case harm::delays: return !fails_over(campaign_);
     case harm::forgets: return campaign_ == campaign::outside || campaign_ == campaign::red;
     case harm::returns: return campaign_ == campaign::red;

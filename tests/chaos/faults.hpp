@@ -41,6 +41,7 @@ enum class fault_kind {
   flush_scripts,
   foreign_release,
   false_messages,
+  lose_queues,
   // beyond what a lock on one server can survive
   flush_all,
   restart_empty,
@@ -59,14 +60,15 @@ enum class target { link, worker, server, shard, sentinel };
 
 /// In which campaigns it is done.
 enum class harm {
-  none,      ///< each: a lock survives it
-  delays,    ///< within, outside, red: elsewhere a link is not alone, and a server that is silent is replaced
-  forgets,   ///< outside, red: a server forgets its locks
-  returns,   ///< red: a server knows again what it had once
-  breaks,    ///< outside: a lock is ended behind its holder's back
-  replaces,  ///< sentinel, cluster
-  silences,  ///< sentinel: nobody hears of it from this one
-  moves,     ///< cluster: keys go to another primary
+  none,       ///< each: a lock survives it
+  disorders,  ///< where there is a fair_mutex: each survives it, and its order is lost
+  delays,     ///< within, outside, red: elsewhere a link is not alone, and a server that is silent is replaced
+  forgets,    ///< outside, red: a server forgets its locks
+  returns,    ///< red: a server knows again what it had once
+  breaks,     ///< outside: a lock is ended behind its holder's back
+  replaces,   ///< sentinel, cluster
+  silences,   ///< sentinel: nobody hears of it from this one
+  moves,      ///< cluster: keys go to another primary
 };
 
 /// What there is to know of a kind of fault.

@@ -67,7 +67,7 @@ rule every_message(rule::action what) {
 
 std::vector<std::string> locks(test::raw_client& server) {
   auto all = server("KEYS", "lock-*").strings();
-  for (const auto* others : {"breakable-*", "shared-*"})
+  for (const auto* others : {"breakable-*", "shared-*", "fair-*"})
     for (auto& key : server("KEYS", others).strings()) all.push_back(std::move(key));
   return all;
 }
@@ -102,9 +102,25 @@ test::value release_side(test::raw_client& server, const std::string& lock, cons
                 channel_of(lock), field, 20);
 }
 
-void send_false_messages(test::raw_client& server, std::string_view word) {
-  for (const auto& lock : locks(server))
-    for (const auto* text : {"0", "1", "", "unlocked\r\n", "\xff"}) server(word, channel_of(lock), text);
+/// Of the places in which somebody waits for a fair_mutex.
+std::vector<std::string> channels_of_places(test::raw_client& server, bool sharded) {
+  const auto pattern = "redisson_lock__channel:{" + std::string(fair_names) + "*";
+  return server("PUBSUB", sharded ? "SHARDCHANNELS" : "CHANNELS", pattern).strings();
+}
+
+void send_false_messages(test::raw_client& server, bool sharded) {
+  auto channels = channels_of_places(server, sharded);
+  for (const auto& lock : locks(server)) channels.push_back(channel_of(lock));
+  for (const auto& channel : channels)
+    for (const auto* text : {"0", "1", "", "unlocked\r\n", "\xff"})
+      server(sharded ? "SPUBLISH" : "PUBLISH", channel, text);
+}
+
+/// The order of those that wait for a fair_mutex, their deadlines, or both.
+void lose_queues(test::raw_client& server, dice& d) {
+  for (const auto* side_keys : {"redisson_lock_queue:*", "redisson_lock_timeout:*"})
+    for (const auto& key : server("KEYS", side_keys).strings())
+      if (d.per_mille(700)) server("DEL", key);
 }
 
 void delete_locks(test::raw_client server) {
@@ -201,8 +217,8 @@ void nemesis::begin_on(test::raw_client server, fault_kind k) {
     case fault_kind::kill_subscribers: server("CLIENT", "KILL", "TYPE", "pubsub"); return;
     case fault_kind::flush_scripts: server("SCRIPT", "FLUSH"); return;
     case fault_kind::foreign_release: return foreign_release(server);
-    case fault_kind::false_messages:
-      return send_false_messages(server, campaign_ == campaign::cluster ? "SPUBLISH" : "PUBLISH");
+    case fault_kind::false_messages: return send_false_messages(server, campaign_ == campaign::cluster);
+    case fault_kind::lose_queues: return lose_queues(server, dice_);
     default: return;
   }
 }

@@ -220,6 +220,7 @@ mutex nested_task::lock_of(const lock_name& lock, whose who, const owner& strang
     case lock_name::kind::red_simple: return redis.red_lock(lock.text, reentrancy::not_reentrant);
     case lock_name::kind::reader: return redis.shared_mutex(lock.text).reader();
     case lock_name::kind::writer: return redis.shared_mutex(lock.text).writer();
+    case lock_name::kind::fair: return redis.fair_mutex(lock.text);
     case lock_name::kind::permits: break;
   }
   return redis.expirable_semaphore(lock.text, permits_in_all).as_mutex();

@@ -5,6 +5,7 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <sstream>
 #include <thread>
 #include <utility>
@@ -41,13 +42,22 @@ std::vector<std::string> residue(test::raw_client& server) {
   return keys;
 }
 
-/// `places`: the clients of a key in which they wait for their turn.
+/// The members of a queue in which clients wait for their turn; nothing: the key is none.
+std::optional<std::vector<std::string>> places_in(test::raw_client& server, const std::string& key) {
+  if (key.starts_with("redisson_lock_queue:")) return server("LRANGE", key, 0, -1).strings();
+  for (const auto* sorted : {"holdfast_queue:", "holdfast_readers:", "redisson_lock_timeout:"})
+    if (key.starts_with(sorted)) return server("ZRANGE", key, 0, -1).strings();
+  return std::nullopt;
+}
+
+/// `places`: the clients of a key in which they wait for their turn. A place of a fair_mutex is <client>:<number>.
 void tell_left(history& log, std::string_view event, test::raw_client& server, const std::string& key) {
   auto line = log.write(event);
   line.add("key", key).add("ttl", server("PTTL", key).integer());
-  if (!key.starts_with("holdfast_queue:") && !key.starts_with("holdfast_readers:")) return;
+  const auto members = places_in(server, key);
+  if (!members) return;
   std::string places;
-  for (const auto& client : server("ZRANGE", key, 0, -1).strings()) places += client + ' ';
+  for (const auto& member : *members) places += member.substr(0, member.find(':')) + ' ';
   line.add("places", places);
 }
 

@@ -75,6 +75,7 @@ std::string_view to_string(lock_name::kind k) noexcept {
     case lock_kind::red_simple: return "red simple";
     case lock_kind::reader: return "reader";
     case lock_kind::writer: return "writer";
+    case lock_kind::fair: return "fair";
     case lock_kind::permits: break;
   }
   return "permits";
@@ -156,9 +157,28 @@ section workload::draw_side(dice& d) const {
   return s;
 }
 
+// All stand in one line, which has to end with the campaign.
+section workload::draw_fair(dice& d) const {
+  auto s = drawn_for(d.around(4ms));
+  const bool breakable = d.per_mille(150);
+  s.locks = {breakable ? breakable_fair_ : fair_};
+  s.force_unlock = breakable && d.per_mille(100);
+  if (s.force_unlock) return s;
+  draw_wait(d, s);
+  draw_terms(d, s);
+  if (d.per_mille(300)) s.reentries = 1 + static_cast<unsigned>(d.below(2));
+  draw_hold(d, s);
+  draw_ending(d, s);
+  if (breakable) s.counts = false;
+  s.as_body = s.end == section::ending::unlock && !s.renew_by_hand && d.per_mille(30);
+  if (s.as_body) s.how = section::wait_mode::forever;
+  return s;
+}
+
 section workload::draw_section(dice& d) const {
   if (has_permits(campaign_) && d.per_mille(120)) return draw_permits(d);
   if (has_sides(campaign_) && d.per_mille(220)) return draw_side(d);
+  if (has_fair_locks(campaign_) && d.per_mille(250)) return draw_fair(d);
   auto s = drawn_for(d.around(4ms));
   const auto number = skewed_below(d, contended_.size() + 1);
   const bool breakable = number == contended_.size();

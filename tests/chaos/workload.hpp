@@ -31,6 +31,9 @@ inline constexpr unsigned permits_in_all = 3, most_permits_of_one = 3;
 /// The shared_mutex.
 inline constexpr std::string_view shared_name = "shared-9";
 
+/// Names of each fair_mutex begin with this.
+inline constexpr std::string_view fair_names = "fair-";
+
 /// The locks that one task each holds for as long as it can, begin with this.
 inline constexpr std::string_view kept_names = "kept-";
 
@@ -62,8 +65,8 @@ class dice {
 /// A lock of the workload, and by what it is locked.
 struct lock_name {
   /// A fenced_mutex, a mutex (no tokens), a simple_mutex (nor re-entries); a red_lock as mutex, or as simple_mutex; an
-  /// expirable_semaphore; a side of a shared_mutex.
-  enum class kind { fenced, plain, simple, red, red_simple, permits, reader, writer };
+  /// expirable_semaphore; a side of a shared_mutex; a fair_mutex.
+  enum class kind { fenced, plain, simple, red, red_simple, permits, reader, writer, fair };
 
   std::string text;
   kind by = kind::fenced;
@@ -132,6 +135,7 @@ class workload {
   void draw_several(dice&, section&) const;
   section draw_permits(dice&) const;
   section draw_side(dice&) const;
+  section draw_fair(dice&) const;
   void add_others(dice&, section&, bool of_one_kind) const;
 
   const campaign campaign_;
@@ -140,6 +144,8 @@ class workload {
   lock_name breakable_;               // force_unlock() stays with it: nothing excuses an overlap of the others
   lock_name of_all_;                  // of long sections
   lock_name semaphore_{std::string(semaphore_name), lock_name::kind::permits};
+  lock_name fair_{std::string(fair_names) + "10", lock_name::kind::fair};
+  lock_name breakable_fair_{std::string(fair_names) + "breakable-11", lock_name::kind::fair};
   lock_name::kind own_, own_simple_;  // of long sections, too: by what its own locks are locked
 };
 

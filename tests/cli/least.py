@@ -13,7 +13,8 @@ RULES = {  # of acl, and the URL of the service
     "a mutex": ([], "redis://localhost"),
     "a fenced_mutex": (["--fenced"], "redis://localhost"),
     "a simple_mutex": (["--simple"], "redis://localhost"),
-    "names with a brace": (["--fenced", "--simple", "--permits", "--shared", "--braces"], "redis://localhost"),
+    "a fair_mutex": (["--fair"], "redis://localhost"),
+    "names with a brace": (["--fenced", "--simple", "--fair", "--permits", "--shared", "--braces"], "redis://localhost"),
     "a semaphore": (["--permits"], "redis://localhost"),
     "a shared_mutex": (["--shared"], "redis://localhost"),
     "notes": (["--notes"], "redis://localhost"),
@@ -22,7 +23,7 @@ RULES = {  # of acl, and the URL of the service
     "an operator": (["--operator"], "redis://localhost"),
 }
 KINDS = {  # of run and hold, by the option of acl
-    "--fenced": ["--fenced"], "--simple": ["--simple"], "--permits": ["--permits", "1"], "--notes": ["--note", "why"],
+    "--fenced": ["--fenced"], "--simple": ["--simple"], "--fair": ["--fair"], "--permits": ["--permits", "1"], "--notes": ["--note", "why"],
     "--shared": ["--exclusive"],
 }
 BEGIN = ("resetkeys", "resetchannels", "-@all")  # of a user that exists
@@ -97,6 +98,9 @@ class Trial:
         self.until(lambda: ttl() > 800)
         waiter = self.start("run", name, *kinds, "--", "true")
         self.until(lambda: any(re.search(rb" sub=[1-9]", server.do("CLIENT", "LIST")) for server in self.servers))
+        if kinds == ["--fair"]:
+            queue = "redisson_lock_queue:" + (key if "{" in key else "{" + key + "}")
+            self.until(lambda: self.servers[0].do("LLEN", queue) == 1)
         holder.process.terminate()
         holder.finish()
         waiter.finish()

@@ -117,7 +117,7 @@ class Redis:
     def restrict(self, service, of_sentinel):
         """The rights of an operator, by `holdfast acl`."""
         version = re.search(r"redis_version:(\S+)", self.do("INFO", "server").decode())[1]
-        text = subprocess.check_output([ACL, "acl", "--json", "--operator", "--fenced", "--simple", "--permits", "--shared", "--election", "--notes", "--braces",
+        text = subprocess.check_output([ACL, "acl", "--json", "--operator", "--fenced", "--simple", "--fair", "--permits", "--shared", "--election", "--notes", "--braces",
                                         "--server-version", version, "--url", service])
         self.allow(json.loads(text.splitlines()[of_sentinel])["rules"])
 
@@ -188,7 +188,7 @@ class Job:
             got = os.read(self.descriptor(), 65536)
         except OSError:  # a terminal without a process
             got = b""
-        self.output += got.decode(errors="replace").replace("\r\n", "\n")
+        self.output = (self.output + got.decode(errors="replace")).replace("\r\n", "\n")  # two reads may part them
         return bool(got)
 
     def wait_for(self, text, times=1):

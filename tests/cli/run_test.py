@@ -558,6 +558,23 @@ def as_process_1_it_reaps_what_the_command_leaves(end):
 
 # A terminal.
 
+def stops_and_goes_on(shell, rounds):
+    """Ctrl-Z and fg for a job with the command ticker(), again and again. Then the job and the shell end."""
+    shell.wait_for(" tick\n")
+    pid = int(shell.output.split(" tick\n")[0].split()[-1])
+    for times in range(1, rounds + 1):
+        shell.type("\x1a")
+        shell.wait_for("Stopped", times)
+        wait_until(lambda: stat_of(pid)[0] == "T", "the command stops")
+        shell.type("fg\n")
+        wait_until(lambda: stat_of(pid)[0] in ("S", "R"), "the command goes on")
+    os.kill(pid, signal.SIGUSR1)
+    shell.type("echo status $?\n")
+    shell.wait_for("status 0\n")
+    check(shell.output.count("Stopped") == rounds, f"it has stopped again: {shell.output}")
+    shell.type("exit 0\n")
+
+
 @case
 def the_terminal_is_the_commands(end):
     job = end.shell("echo ready; read line; echo \"got $line\"; exit 2", terminal=True).wait_for("ready")
@@ -612,22 +629,75 @@ def Ctrl_Z_in_a_pipeline_stops_the_command_too(end):
 
 
 @case
-def Ctrl_Z_stops_two_that_share_a_pipe(end):
+def Ctrl_Z_and_fg_may_follow_each_other_at_once(end):
     shell = end.bash()
-    shell.type(f"{end.program} run job --ttl 600 -- {end.ticker()} 2>&1 | {end.program} run other --ttl 600 -- cat\n")
+    shell.type(f"{end.program} run job --ttl 600 -- {end.ticker()}\n")
+    stops_and_goes_on(shell, 100)
+    end.ends_with(shell, 0)
+
+
+@case
+def after_fg_a_pager_behind_it_reads_the_terminal(end):
+    shell = end.bash()
+    shell.type(f"{end.program} run job --ttl 600 -- {end.ticker()} | sh -c 'read line < /dev/tty; echo got $line'\n")
     shell.wait_for(" tick\n")
     pid = int(shell.output.split(" tick\n")[0].split()[-1])
-    for times in (1, 2):
-        shell.type("\x1a")
-        shell.wait_for("Stopped", times)
-        wait_until(lambda: stat_of(pid)[0] == "T", "the command stops")
-        shell.type("fg\n")
-        wait_until(lambda: stat_of(pid)[0] in ("S", "R"), "the command goes on")
+    jobs_own = os.getpgid(stat_of(pid)[1])
+    shell.type("\x1a")
+    shell.wait_for("Stopped")
+    shell.type("fg\n")
+    wait_until(lambda: stat_of(pid)[0] in ("S", "R"), "the command goes on")
+    check(os.tcgetpgrp(shell.terminal) == jobs_own, "the pager has lost the terminal")
+    shell.type("words\n")
+    shell.wait_for("got words\n")
     os.kill(pid, signal.SIGUSR1)
     shell.type("echo status $?\n")
     shell.wait_for("status 0\n")
     shell.type("exit 0\n")
     end.ends_with(shell, 0)
+
+
+@case
+def Ctrl_Z_stops_two_that_share_a_pipe(end):
+    for rounds in (1, 1, 1, 100):  # at the first stop of a job they have something to tell each other
+        shell = end.bash()
+        shell.type(f"{end.program} run job --ttl 600 -- {end.ticker()} 2>&1 | {end.program} run other --ttl 600 -- cat\n")
+        stops_and_goes_on(shell, rounds)
+        end.ends_with(shell, 0)
+
+
+@case
+def Ctrl_Z_stops_all_where_the_terminal_is_with_the_command_alone(end):
+    shell = end.bash()
+    shells_own = os.getpgid(shell.pid)
+    shell.type(f"{end.program} run job --ttl 600 -- sh -c 'echo $$ ready >&2; read line; echo got $line' | cat\n")
+    shell.wait_for(" ready\n")
+    pid = int(shell.output.split(" ready\n")[0].split()[-1])
+    wait_until(lambda: os.tcgetpgrp(shell.terminal) == pid, "the command reads the terminal")
+    shell.type("\x1a")
+    shell.wait_for("Stopped")
+    shell.type("fg\n")
+    wait_until(lambda: os.tcgetpgrp(shell.terminal) != shells_own, "the job is in the foreground")
+    shell.type("words\n")
+    shell.wait_for("got words\n")
+    shell.type("exit 0\n")
+    end.ends_with(shell, 0)
+
+
+@case
+def a_TSTP_for_holdfast_is_not_for_the_rest_of_its_job(end):
+    shell = end.bash()
+    rest = "trap 'echo heard' TSTP; trap 'echo asked' USR1; echo $$ rest; while :; do sleep 0.05; done"
+    shell.type(f"{end.program} run job --ttl 600 -- {end.ticker()} | sh -c \"{rest.replace('$', chr(92) + '$')}\"\n")
+    shell.wait_for(" tick\n").wait_for(" rest\n")
+    pid, rests_own = (int(shell.output.split(mark)[0].split()[-1]) for mark in (" tick\n", " rest\n"))
+    own = stat_of(pid)[1]
+    os.kill(own, signal.SIGTSTP)
+    wait_until(lambda: stat_of(own)[0] == "T", "it stops")
+    for times in (1, 2):  # the first answer may come before that to an older signal
+        os.kill(rests_own, signal.SIGUSR1)
+        shell.wait_for("asked\n", times)
+    check("heard" not in shell.output.replace("echo heard", ""), shell.output)
 
 
 @case

@@ -41,7 +41,8 @@ class Checker:
         self.root = root
         self.violations = []
         self.faults = []
-        self.pages = [p for p in [root / "README.md", root / "CHANGELOG.md", root / "CONTRIBUTING.md"] if p.exists()]
+        names = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "CODE_OF_CONDUCT.md", "SECURITY.md")
+        self.pages = [root / name for name in names if (root / name).exists()]
         self.pages += sorted((root / "docs").rglob("*.md"))
 
     def complain(self, path, line, text):

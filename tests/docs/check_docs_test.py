@@ -65,7 +65,7 @@ FALSEHOODS = [
 
 
 def copy(root, to):
-    for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE"):
+    for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "CODE_OF_CONDUCT.md", "SECURITY.md", "LICENSE"):
         shutil.copy(root / name, to / name)
     for name in ("docs", "include", "src", "cmake", "tests"):
         shutil.copytree(root / name, to / name, ignore=shutil.ignore_patterns("__pycache__"))

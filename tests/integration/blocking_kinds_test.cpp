@@ -38,6 +38,9 @@ void with_each_kind(Test test) {
     of(
         w, [](blocking::client& c) { return c.fenced_mutex("m"); }, break_m);
     of(
+        w, [](blocking::client& c) { return c.fair_mutex("m"); },
+        [](blocking::client& c) { c.fair_mutex("m").force_unlock(); });
+    of(
         w, [](blocking::client& c) { return c.simple_mutex("m"); },
         [](blocking::client& c) { c.simple_mutex("m").force_unlock(); });
     of(
@@ -229,6 +232,28 @@ TEST_CASE("a condition variable waits with a lock of any kind") {
   });
 }
 
+TEST_CASE("threads that wait for a fair mutex are counted, and served in the order of their arrival") {
+  blocking_world w;
+  blocking::client redis(w.settings());
+  auto m = redis.fair_mutex("m");
+  std::vector<int> served;
+  crew threads;
+  {
+    const std::lock_guard held(m);
+    CHECK(m.waiters() == 0);
+    for (int n = 0; n < 3; ++n) {
+      threads.start([&, n] {
+        const std::lock_guard next(m);
+        served.push_back(n);
+      });
+      see([&] { return m.waiters() == static_cast<unsigned>(n + 1); });
+    }
+  }
+  threads.join();
+  CHECK(served == std::vector<int>{0, 1, 2});
+  CHECK(w.locks().empty());
+}
+
 TEST_CASE("std::scoped_lock takes locks of all kinds and clients together, in any order") {
   blocking_world w;
   red_world three(3);
@@ -237,6 +262,7 @@ TEST_CASE("std::scoped_lock takes locks of all kinds and clients together, in an
   auto plain = redis.mutex("plain");
   auto fenced = redis.fenced_mutex("fenced");
   auto simple = redis.simple_mutex("simple");
+  auto fair = redis.fair_mutex("fair");
   auto a = redis.mutex("a"), b = redis.mutex("b"), c = redis.mutex("c");
   blocking::multi_lock both({a, b});
   blocking::any_of one({c});
@@ -252,8 +278,8 @@ TEST_CASE("std::scoped_lock takes locks of all kinds and clients together, in an
       }
   };
   crew threads;
-  threads.start([&] { count_in_turn(plain, fenced, simple, both, one, red); });
-  threads.start([&] { count_in_turn(red, one, both, simple, fenced, plain); });
+  threads.start([&] { count_in_turn(plain, fenced, simple, fair, both, one, red); });
+  threads.start([&] { count_in_turn(red, one, both, fair, simple, fenced, plain); });
   threads.join();
   CHECK(counted == 10);
   CHECK(w.locks().empty());

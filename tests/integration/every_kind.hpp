@@ -104,7 +104,7 @@ struct lock_kind {
   std::size_t servers;
   bool turns;  // its clients take them
   mutex (*of)(const client&, std::string_view name, std::optional<owner>);
-  const char* channel;  // of the lock "m"
+  const char* channel;  // of the lock "m"; null: each waiter has one
   enum class nesting { enters, refuses, anew } nested;
   /// Kinds with the same are the same lock to each other.
   const char* stored_as;
@@ -129,7 +129,8 @@ struct lock_kind {
   const char* key_of_hold = "m";
   /// Each is one character.
   std::string_view messages_of_release = "0";
-  bool shares = false;  // two owners hold it together
+  bool shares = false;    // two owners hold it together
+  bool in_order = false;  // each waiter has a place in one queue of all clients, and a channel of its own
 
   std::string owner_of(eyes& all) const { return all.majority(owner_in); }
 
@@ -150,6 +151,12 @@ inline void take_hash(eyes& redis, std::chrono::milliseconds ttl) {
 inline void free_hash(eyes& redis) {
   redis("HDEL", "m", stranger);
   redis("PUBLISH", "redisson_lock__channel:{m}", "0");
+}
+// As Redisson's RFairLock: the head of the queue is told.
+inline void free_in_order(eyes& redis) {
+  redis("HDEL", "m", stranger);
+  const auto places = redis("LRANGE", "redisson_lock_queue:{m}", 0, 0).strings();
+  if (!places.empty()) redis("PUBLISH", "redisson_lock__channel:{m}:" + places.front(), "0");
 }
 inline std::string owner_in_hash(raw_client& redis) {
   const auto fields = redis("HKEYS", "m").strings();
@@ -287,6 +294,9 @@ inline const std::vector<lock_kind>& every_kind() {
   static constexpr auto candidate = [](const client& c, std::string_view n, maybe who) -> mutex {
     return (who ? c.election(n, *who) : c.election(n)).candidate("value");
   };
+  static constexpr auto fairly = [](const client& c, std::string_view n, maybe who) -> mutex {
+    return who ? c.fair_mutex(n, *who) : c.fair_mutex(n);
+  };
   static constexpr auto *sides = "redisson_rwlock:{m}", *as_sides = "readers and a writer";
   using enum lock_kind::nesting;
   static const std::vector<lock_kind> all{
@@ -311,6 +321,10 @@ inline const std::vector<lock_kind>& every_kind() {
        by_hand::leader_in, by_hand::spoil_hash},
       {"election_lock without turns", 1, false, candidate, redisson, refuses, "leader", by_hand::take_lead,
        by_hand::free_lead, by_hand::leader_in, by_hand::spoil_hash},
+      {"fair_lock", 1, true, fairly, nullptr, enters, "hash", by_hand::take_hash, by_hand::free_in_order,
+       by_hand::owner_in_hash, by_hand::spoil_hash, stored_as_is, ttl_of_key, "m", "0", false, true},
+      {"fair_lock without turns", 1, false, fairly, nullptr, enters, "hash", by_hand::take_hash, by_hand::free_in_order,
+       by_hand::owner_in_hash, by_hand::spoil_hash, stored_as_is, ttl_of_key, "m", "0", false, true},
       {"shared_writer", 1, true, to_write, sides, enters, as_sides, by_hand::take_to_write, by_hand::free_to_write,
        by_hand::owner_of_side, by_hand::spoil_hash, stored_as_is, ttl_of_key, "m", "01"},
       {"shared_writer without turns", 1, false, to_write, sides, enters, as_sides, by_hand::take_to_write,
@@ -337,10 +351,11 @@ void in_worlds(const std::vector<lock_kind>& kinds, Test test) {
     test(k, w);
   }
 }
-/// The kinds that every function of the library takes. any_of takes no permits, sides of a shared mutex or candidates.
+/// The kinds that every function of the library takes. any_of takes no permits, sides of a shared mutex, candidates or
+/// locks in order.
 inline std::vector<lock_kind> kinds_of_locks() {
   auto all = every_kind();
-  std::erase_if(all, [](const lock_kind& k) { return k.is_permit() || k.is_side() || k.leads(); });
+  std::erase_if(all, [](const lock_kind& k) { return k.is_permit() || k.is_side() || k.leads() || k.in_order; });
   return all;
 }
 /// Locks, permits, and both sides of a shared mutex.
@@ -353,6 +368,13 @@ template <class Test>
 void of_all_that_exclude(Test test) {
   auto kinds = every_kind();
   std::erase_if(kinds, [](const lock_kind& k) { return k.shares; });
+  in_worlds(kinds, test);
+}
+/// The kinds whose releases are told to all waiters on one channel.
+template <class Test>
+void of_all_with_one_channel(Test test) {
+  auto kinds = every_kind();
+  std::erase_if(kinds, [](const lock_kind& k) { return k.shares || k.in_order; });
   in_worlds(kinds, test);
 }
 /// The kinds whose holders are owners. A permit has none.

@@ -76,6 +76,23 @@ TEST_CASE("a grant with min_replicas is on the replica when it is told") {
   }
 }
 
+TEST_CASE("the next in the queue of a fair mutex has it when its replicas have it") {
+  replicated_world w;
+  auto redis = w.make(1);
+  auto held = w.run(redis.fair_mutex("m").lock());
+  CHECK(w.other("HLEN", "m").integer() == 1);
+  started<lease> one(w, redis.fair_mutex("m").lock()), two(w, redis.fair_mutex("m").lock());
+  w.until([&] { return w.eye("LLEN", "redisson_lock_queue:{m}") == 2; });
+  for (auto* next : {&one, &two}) {
+    w.run(held.unlock());
+    w.until([&] { return next->succeeded(); });
+    held = std::move(next->answer->value());
+    CHECK(w.other("HKEYS", "m").strings() == std::vector<std::string>{std::string(held.id())});
+  }
+  w.run(held.unlock());
+  w.until([&] { return w.eye("EXISTS", "m", "redisson_lock_queue:{m}", "redisson_lock_timeout:{m}") == 0; });
+}
+
 TEST_CASE("a mark leaves a lock as it is, and no key where the lock is gone") {
   replicated_world w;
   raw_client seen(w.primary);

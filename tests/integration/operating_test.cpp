@@ -28,7 +28,7 @@ std::string read_file(const std::string& path) {
 /// The shell block under `<!-- run: name -->`.
 std::string block_of_the_pages(const std::string& name) {
   const auto page = read_file(INCIDENT_MD) + read_file(OPERATING_MD) + read_file(POOL_MD) + read_file(READERS_MD) +
-                    read_file(START_MD) + read_file(LEADER_MD);
+                    read_file(START_MD) + read_file(LEADER_MD) + read_file(IN_ORDER_MD);
   const std::string marker = "<!-- run: " + name + " -->\n\n```sh\n";
   const auto at = page.find(marker);
   REQUIRE(at != page.npos);
@@ -328,6 +328,21 @@ TEST_CASE("the ACL lines of the operating page are enough, and a shell takes the
   CHECK(w.run(chief.leader())->value == "two");
   CHECK(w.run(chief.force_unlock()));
   w.eye("ACL", "SETUSER", "locker", "-get", "-set", "-time");
+
+  const auto seats = redis.fair_mutex("q");
+  CHECK(w.code_of(seats.lock()) == errc::no_permission);
+  CHECK(sh.paste("acl of a fair_mutex") == "OK\n");
+  auto served = w.run(seats.lock());
+  started<lease> second(w, seats.lock());
+  w.until([&] { return w.eye("LLEN", "redisson_lock_queue:{app:q}") == 1; });
+  w.run(served.renew());
+  w.run(served.unlock());
+  w.until([&] { return second.succeeded(); });
+  started<lease> third(w, seats.lock());
+  w.until([&] { return w.eye("LLEN", "redisson_lock_queue:{app:q}") == 1; });
+  CHECK(w.run(seats.force_unlock()));
+  w.until([&] { return third.succeeded(); });
+  w.eye("ACL", "SETUSER", "locker", "-time");
 
   CHECK(w.code_of(redis.fenced_mutex("f").lock()) == errc::no_permission);
   CHECK(sh.paste("acl of a fenced_mutex") == "OK\n");

@@ -287,6 +287,7 @@ TEST_CASE("bad settings of a red_lock are refused with the reason") {
   CHECK(w.code_of(redis.red_lock("").lock()) == errc::invalid_name);
   CHECK(w.code_of(redis.mutex("m").lock()) == errc::invalid_config);
   CHECK(w.code_of(redis.simple_mutex("m").is_locked()) == errc::invalid_config);
+  CHECK(w.code_of(redis.fair_mutex("m").waiters()) == errc::invalid_config);
   auto single = static_cast<world&>(w).make();
   CHECK(w.code_of(single.red_lock("m").lock()) == errc::invalid_config);
   CHECK(w.code_of(red_lock::initialise(single)) == errc::invalid_config);

@@ -65,7 +65,12 @@ error_code use_all(world& w, const client& redis) {
     const auto semaphore = redis.expirable_semaphore("s", 3);
     auto two = w.run(semaphore.acquire(2));
     started<lease> all(w, semaphore.acquire(3));
-    w.until([&] { return all.answer || w.eye("EXISTS", "holdfast_turn:{app:s}") == 1; });
+    // The waiter listens as well. Otherwise the permits could come before the refusal of SUBSCRIBE.
+    const auto waits = [&] {
+      return w.eye("EXISTS", "holdfast_turn:{app:s}") == 1 &&
+             w.eye("PUBSUB", "NUMSUB", "redisson_sc:{app:s}").array()[1] == 1;
+    };
+    w.until([&] { return all.answer || waits(); });
     w.run(two.renew());
     w.run(two.unlock());
     w.until([&] { return all.answer.has_value(); });

@@ -10,7 +10,9 @@
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <chrono>
+#include <memory>
 #include <mutex>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -154,11 +156,13 @@ struct world : client_side {
 template <class T>
 struct started {
   started(client_side& w, asio::awaitable<T> op) {
-    auto ended = [this](std::exception_ptr, result<T> r) { answer.emplace(std::move(r)); };
+    auto ended = [to = shared](std::exception_ptr, result<T> r) { to->emplace(std::move(r)); };
     asio::co_spawn(w.io, as_result(std::move(op)), ended);
   }
   bool succeeded() const { return answer && answer->has_value(); }
-  std::optional<result<T>> answer;
+  // The call may end after this object, if an exception leaves the block of the test.
+  std::shared_ptr<std::optional<result<T>>> shared = std::make_shared<std::optional<result<T>>>();
+  std::optional<result<T>>& answer = *shared;
 };
 
 /// Whether `f` throws; for checks on text.

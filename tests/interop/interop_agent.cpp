@@ -245,6 +245,8 @@ class agent {
     if (c.kind() == "permits") return client.expirable_semaphore(c.name(), 3).as_mutex();
     if (c.kind() == "read") return client.shared_mutex(c.name(), owner).reader();
     if (c.kind() == "write") return client.shared_mutex(c.name(), owner).writer();
+    if (c.kind() == "in_order") return client.fair_mutex(c.name(), owner);
+    if (c.kind() == "leader") return client.election(c.name(), owner).candidate("an address");
     if (c.kind() == "fenced") return client.fenced_mutex(c.name(), owner);
     if (c.kind() == "simple") return client.simple_mutex(c.name(), owner);
     if (c.kind() == "red") return client.red_lock(c.name(), owner, holdfast::reentrancy::not_reentrant);

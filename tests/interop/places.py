@@ -185,5 +185,12 @@ class Lock:
             return self.permits()[1] == 0
         return not any(reply == 1 for key in self.keys for reply in self.place.ask("EXISTS", key))
 
+    def wait_until_everywhere(self):
+        """A majority makes a holder, whose commands for the other servers may still be on their way."""
+        def has_all():
+            values = set(self.place.ask("GET", self.keys[0]))
+            return len(values) == 1 and None not in values
+        wait_for("a hold at each server", has_all)
+
     def wait_until_free(self):
         wait_for("a key that is gone", self.free)

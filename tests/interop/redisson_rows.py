@@ -338,6 +338,22 @@ def permits_of_both(a, b, lock):
     assert lock.permits() == (3, 0)
 
 
+def serves_in_order(a, b, lock):
+    """One queue of both sides: each gets the lock in the order in which it came."""
+    holder, waiting = a.owner(lock), []
+    holder.lock()
+    for place, side in enumerate((b, a, b, a), 1):
+        owner = side.owner(lock)
+        waiting.append((owner, owner.begin("lock", "-")))
+        wait_for("a place in the queue", lambda: lock.place.ask("LLEN", f"redisson_lock_queue:{{{lock.name}}}") == [place])
+    assert holder.unlock()
+    for number, (owner, granted) in enumerate(waiting, 1):
+        owner.granted(granted)
+        assert not any(later.done() for _, later in waiting[number:]), "a later one was served before"
+        assert owner.unlock()
+    lock.wait_until_free()
+
+
 def opens_for_both(a, b, lock):
     """The first to set a latch sets it. Its waiters of both sides wait for the last count of either."""
     counter, other = a.owner(lock), b.owner(lock)
@@ -394,6 +410,9 @@ TABLE = [
     Row("a name of any bytes is one read-write lock for {a} and {b}", any_name, SHARED[:2], ("one", "cluster")),
     Row("under a name of any bytes {a} reads on when a reader of {b} has ended", reads_on_under_any_name, ("read-write",),
         ("one", "cluster")),
+    Row("{a} renews its turn, and {b} waits for it", renews, ("in_order",), ("quick",)),
+    Row("{b} gets the turn of {a} when its lease ends, and {a}'s unlock says so", ends, ("in_order",), ("one",)),
+    Row("{a} and {b} stand in one queue", serves_in_order, ("in_order",), ("one",)),
     Row("{a} and {b} share three permits", permits_of_both, ("permits",), ("one", "cluster")),
     Row("{a} counts the last of a latch down, and lets in who waits of {a} and {b}", opens_for_both, ("countdown",), EVERYWHERE),
     Row("a name of any bytes is one latch for {a} and {b}", opens_under_any_name, ("countdown",), ("one",), OURS_FIRST),

@@ -36,6 +36,7 @@ def server_dies(a, b, lock):
         each = lock.place.lock(lock.kind)
         holder, waiter = first.owner(each), second.owner(each)
         holder.lock()
+        each.wait_until_everywhere()  # before a waiter may get in between
         holds.append((holder, waiter, waiter.begin("lock", "-"), second.owner(each)))
     assert lock.place.rig.ask("kill", lock.place.ports[0]) == ["ok"]
     for holder, waiter, waiting, another in holds:

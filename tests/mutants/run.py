@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSL-1.0
-"""run.py [--check] [--only TEXT] [--tools unit,scripts,sim,integration,blocking,kit,history] [--without-assertions]:
+"""run.py [--check] [--only TEXT] [--tools unit,scripts,sim,explore,integration,blocking,kit,history] [--without-assertions]:
 plants one bug after the other into a copy of the tree, builds, and shows the tools that catch it: a row of a Markdown
 table for each bug, with the words of each tool. What they printed stays in build/mutants/output, or in
 output_without_assertions beside it. Exit status 1 if a bug survives all tools, or if a tool fails without any bug.
@@ -44,6 +44,8 @@ TOOLS = {
                     HEAD_OF_A_TEST),
     "sim": Tool(("holdfast_sim",), ("tests/sim/holdfast_sim", "--seeds", "3000", "--violations", "1"), 300,
                 r"(.*holdfast asserts: .*\n.*|seed \d+: VIOLATION .*)", r"((?:never met|unlisted): .*)"),
+    "explore": Tool(("holdfast_explore",), ("tests/sim/holdfast_explore",), 300,
+                    r"(.*holdfast asserts: .*\n.*|VIOLATION .*)"),
     # What no other tool sees: what is done beyond the strand of one client, by a server's ACL, by the kernel.
     "integration": Tool(("holdfast_integration_tests",),
                         ("tests/holdfast_integration_tests", "--abort", "multi_lock*",

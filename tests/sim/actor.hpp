@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "protocol/election/election_lock.hpp"
+#include "protocol/fair/fair_lock.hpp"
 #include "protocol/latch/countdown_latch.hpp"
 #include "protocol/permits/permit_lock.hpp"
 #include "protocol/shared/shared_lock.hpp"
@@ -42,6 +43,8 @@ struct workload {
   bool is_election(const std::string& name) const { return &kind_of(name) == &detail::election_lock; }
   std::string new_value() { return "v" + std::to_string(++values); }
   bool is_latch(const std::string& name) const { return &kind_of(name) == &detail::countdown_latch; }
+  bool is_fair(const std::string& name) const { return &kind_of(name) == &detail::fair_lock; }
+  fair_names fair_at(const std::string& name) const { return fair_names(keys_of(name)); }
   bool is_shared(const std::string& name) const { return &kind_of(name) == &detail::shared_writer; }
   shared_names shared_at(const std::string& name) const { return shared_names(keys_of(name)); }
   bool is_semaphore(const std::string& name) const { return &kind_of(name) == &detail::permit_lock; }

@@ -9,15 +9,16 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::size_t primaries_of_a_quorum = 5, servers_under_sentinels = 3, nodes_of_a_cluster = 6;
+constexpr std::size_t servers_under_sentinels = 3, nodes_of_a_cluster = 6;
 
 }  // namespace
 
-deployment::deployment(kind what, scheduler& plan, detail::random_source& random, trace& log, nanoseconds ttl)
+deployment::deployment(kind what, scheduler& plan, detail::random_source& random, trace& log, nanoseconds ttl,
+                       std::size_t primaries)
     : kind_(what), random_(random) {
   const auto between = [&](nanoseconds from, nanoseconds to) { return from + random.up_to(to - from); };
   const bool several = what != kind::one_server, follows = what == kind::sentinel || what == kind::cluster;
-  const auto count = machines_of(what);
+  const auto count = machines_of(what, primaries);
   for (unsigned m = 0; m < count; ++m) {
     // Servers that take each other's place have their clocks set by one and the same.
     const auto rate = (static_cast<double>(random.next() % 11) - 5) / (follows ? 1e9 : 1e3);
@@ -40,10 +41,10 @@ deployment::deployment(kind what, scheduler& plan, detail::random_source& random
   }
 }
 
-std::size_t deployment::machines_of(kind what) const {
+std::size_t deployment::machines_of(kind what, std::size_t primaries) {
   switch (what) {
     case kind::one_server: break;
-    case kind::primaries: return primaries_of_a_quorum;
+    case kind::primaries: return primaries;
     case kind::sentinel: return servers_under_sentinels + sentinels::how_many;
     case kind::cluster: return nodes_of_a_cluster;
   }

@@ -19,7 +19,11 @@ class deployment {
   using kind = detail::deployment;
   using member = replication::member;  // a machine
 
-  deployment(kind what, scheduler& plan, detail::random_source& random, trace& log, nanoseconds ttl);
+  static constexpr std::size_t primaries_of_a_seed = 5;
+
+  /// `primaries`: servers of a red_lock.
+  deployment(kind what, scheduler& plan, detail::random_source& random, trace& log, nanoseconds ttl,
+             std::size_t primaries = primaries_of_a_seed);
   deployment(const deployment&) = delete;
   deployment& operator=(const deployment&) = delete;
 
@@ -72,7 +76,7 @@ class deployment {
   detail::server_list servers_for(const config& values) const;
 
  private:
-  std::size_t machines_of(kind) const;
+  static std::size_t machines_of(kind, std::size_t primaries);
 
   const kind kind_;
   detail::random_source& random_;

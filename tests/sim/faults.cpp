@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "protocol/derived_keys.hpp"
+#include "protocol/fair/fair_lock.hpp"
 #include "protocol/keys.hpp"
 #include "protocol/shared/shared_lock.hpp"
 
@@ -299,6 +300,16 @@ bool faults::spoof_message() {
                    .execute({name->word == detail::publish_word::automatic ? "SPUBLISH" : "PUBLISH",
                              detail::shared_lock::wake_channel_of(*name, some_client().id()), "w"})
                    .integer;
+  for (const auto& name : w_.names)
+    if (w_.is_fair(name->name)) {
+      const detail::uuid& client = some_client().id();
+      const auto place = detail::place_field(client, static_cast<std::uint8_t>(w_.below(2)));
+      heard +=
+          node.program()
+              .execute({name->word == detail::publish_word::automatic ? "SPUBLISH" : "PUBLISH",
+                        detail::fair_steps::channel_of_place(*name, place), payloads[w_.below(std::size(payloads))]})
+              .integer;
+    }
   return heard != 0;
 }
 
@@ -446,6 +457,10 @@ bool faults::take_away(std::size_t node, const std::string& name) {
   w_.judge.excuse(name);
   return tamper(node, [&](keyspace& data) {
     if (w_.is_shared(name)) erase_side_keys(data, w_.shared_at(name));
+    if (w_.is_fair(name)) {
+      data.erase(w_.fair_at(name).queue);
+      data.erase(w_.fair_at(name).deadlines);
+    }
     if (!w_.is_semaphore(name)) return data.erase(name);
     const auto of = w_.semaphore_at(name);
     data.erase(of.door);
@@ -466,15 +481,19 @@ bool faults::evict_counter() {
 // The order of the clients is lost, and none of them has a message.
 bool faults::evict_place() {
   const auto& name = w_.some_name()->lock;
-  if (!w_.is_shared(name)) return false;
-  const auto of = w_.shared_at(name);
+  std::vector<std::string> all;
+  if (w_.is_shared(name)) {
+    const auto of = w_.shared_at(name);
+    all = {of.queue, of.readers, of.turn};
+  } else if (w_.is_fair(name)) {
+    const auto of = w_.fair_at(name);
+    all = {of.queue, of.deadlines};
+  }
   const auto n = some_node_with(name);
-  std::vector<const std::string*> there;
-  for (const auto* key : {&of.queue, &of.readers, &of.turn})
-    if (nodes_[n].program().keys().find(*key)) there.push_back(key);
-  if (there.empty()) return false;
+  std::erase_if(all, [&](const auto& key) { return !nodes_[n].program().keys().find(key); });
+  if (all.empty()) return false;
   w_.judge.released_in_silence(name);
-  return tamper(n, [&](keyspace& data) { return data.erase(*there[w_.below(there.size())]); });
+  return tamper(n, [&](keyspace& data) { return data.erase(all[w_.below(all.size())]); });
 }
 
 // A writer takes that reader for dead, until the reader's next renewal.

@@ -173,7 +173,8 @@ void peer::release() {
     permits()  ? call_for_permits(release_permit_script, {})
     : shared() ? call_for_shared(writes_ ? read_write::write_unlock : read_write::read_unlock, {})
                : call(simple() ? simple_release_script : release_script, "1000");
-    if (simple()) w_.judge.released_in_silence(name_);
+    // A plain lock tells nobody in the queue.
+    if (simple() || w_.is_fair(name_)) w_.judge.released_in_silence(name_);
     w_.judge.elections().changed_by_peer(name_);
   }
   field_.clear();

@@ -19,6 +19,7 @@ constexpr nanoseconds resync_retry = 100ms;
 replication::replication(scheduler& plan, std::deque<server>& all, detail::random_source& random)
     : plan_(plan), all_(all), random_(random), links_(all.size()) {
   for (member m = 0; m < all_.size(); ++m) {
+    links_[m].sends = {"replica " + all_[m].name(), nullptr, &all_[m]};
     auto& program = all_[m].program();
     program.on_write = [this, m] { send(m); };
     program.followers = [this, m] { return followers_of(m); };
@@ -75,7 +76,7 @@ void replication::send(member from, member to) {
   auto& program = all_[from].program();
   const auto data = std::make_shared<const keyspace::entries>(program.keys().all());
   l.last_arrives = std::max(l.last_arrives, plan_.now() + random_.up_to(lag));
-  plan_.at(l.last_arrives, [this, to, data, offset = program.offset(), epoch = l.epoch] {
+  plan_.send(l.sends, l.last_arrives, [this, to, data, offset = program.offset(), epoch = l.epoch] {
     all_[to].arrive([this, to, data, offset, epoch] {
       auto& arrived = links_[to];
       if (arrived.epoch != epoch) return;

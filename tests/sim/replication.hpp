@@ -43,6 +43,7 @@ class replication {
   struct link {
     std::optional<member> primary{};
     bool isolated = false, in_step = false;
+    flow sends{};
     std::uint64_t epoch = 0;  // of this link: what was sent before does not count
     std::size_t on_its_way = 0;
     time_point last_arrives{};

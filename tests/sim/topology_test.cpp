@@ -204,6 +204,28 @@ TEST_CASE("a slot moves key by key, and both ends say so") {
   CHECK(asking({"SPUBLISH", key, "x"}).integer == 0);
 }
 
+TEST_CASE("a release of a fair mutex takes the lock for the next waiter also while its slot is being moved") {
+  cluster_rig r;
+  r.after(1s);
+  const auto name = r.key_of_shard(0);
+  const std::string client = "00000000-0000-8000-8000-0000000000aa", place = client + ":1000000000";
+  const auto queue = "redisson_lock_queue:{" + name + "}", deadlines = "redisson_lock_timeout:{" + name + "}";
+  r.ask(0, {"HSET", name, client + ":1", "1"});
+  r.ask(0, {"PEXPIRE", name, "60000"});
+  r.ask(0, {"RPUSH", queue, place});
+  r.ask(0, {"ZADD", deadlines, "1", place});
+  r.all[0].program().slots().migrate(slot_of(name), 1);
+  r.all[1].program().slots().import(slot_of(name), 0);
+  const auto answer = r.ask(0, {"EVAL", std::string(lua::fair_release.body), "3", name, queue, deadlines, "publish",
+                                client + ":1", client + ":2", "60000"});
+  INFO(answer.text);
+  REQUIRE(answer.elements.size() == 3);
+  CHECK(answer.elements[0].integer == 2);
+  CHECK(answer.elements[1].text == place);
+  CHECK(r.ask(0, {"HGET", name, client + ":2"}).text == "1");
+  CHECK(r.ask(0, {"HLEN", name}).integer == 1);
+}
+
 TEST_CASE("a slot that has moved has its keys at the other end, and its subscriptions are over") {
   cluster_rig r;
   r.after(1s);

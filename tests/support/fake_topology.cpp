@@ -98,6 +98,12 @@ void fake_topology::reply(std::size_t n, redis::reply answer) {
   which.answered = true;
 }
 
+void fake_topology::reply_after_part(std::size_t n, redis::reply answer) {
+  auto& sent = open_entry(n);
+  finish(sent, {.error = {}, .reply = std::move(answer), .ran_in_part = true});
+  sent.answered = true;
+}
+
 void fake_topology::fail(std::size_t n, errc error, std::string detail) {
   auto& which = open_entry(n);
   finish(which, {make_error_code(error), {}, std::move(detail)});

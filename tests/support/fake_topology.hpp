@@ -61,6 +61,8 @@ class fake_topology final : public detail::topology {
 
   // Answers. All throw std::logic_error for a command that is not open.
   void reply(std::size_t n, redis::reply answer);
+  /// An earlier copy has ended inside its script.
+  void reply_after_part(std::size_t n, redis::reply answer);
   void reply_last(redis::reply answer) { reply(count() - 1, std::move(answer)); }
   /// The connection's own answer: unreachable, unconfirmed, auth_failed, overloaded…
   void fail(std::size_t n, errc error, std::string detail = "fake:6379");

@@ -43,7 +43,7 @@ words rule_of(const std::string& line, const std::string& label) {
 std::vector<words> print_rules(const std::string& url, const std::string& version) {
   child_process acl({.executable = program(),
                      .argv = {"holdfast", "acl", "--url", url, "--server-version", version, "--fenced", "--simple",
-                              "--permits", "--shared", "--latch", "--election", "--notes", "--braces"}});
+                              "--permits", "--fair", "--shared", "--latch", "--election", "--notes", "--braces"}});
   std::vector<words> rules;
   while (const auto line = acl.read_line(std::chrono::seconds(20)))
     rules.push_back(rule_of(*line, rules.empty() ? "" : "sentinel:"));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <string_view>
 
 /// What a Redisson RLock does in its scripts, in words of our own.
 namespace holdfast::test::redisson {
@@ -130,5 +131,66 @@ end
 return 1)";
 
 }  // namespace read_write
+
+/// The same of an RFairLock. KEYS: lock, queue, deadlines. ARGV: now, owner, time for which a waiter has its place, and
+/// more. An owner is its own place.
+namespace fair {
+
+/// Each script begins with it: places leave the front when their time is over. One without a deadline stays.
+inline constexpr std::string_view purge = R"(
+local now, wait = tonumber(ARGV[1]), tonumber(ARGV[3])
+while true do
+  local first = redis.call('lindex', KEYS[2], 0)
+  local ends = first and redis.call('zscore', KEYS[3], first)
+  if not ends or tonumber(ends) > now then break end
+  redis.call('zrem', KEYS[3], first)
+  redis.call('lpop', KEYS[2])
+end
+)";
+
+/// nil: acquired | a hint when to ask again. ARGV[4]: ttl.
+inline constexpr std::string_view acquire_or_stand = R"(
+local first = redis.call('lindex', KEYS[2], 0)
+if redis.call('exists', KEYS[1]) == 0 and (not first or first == ARGV[2]) then
+  redis.call('lpop', KEYS[2])
+  redis.call('zrem', KEYS[3], ARGV[2])
+  for _, each in ipairs(redis.call('zrange', KEYS[3], 0, -1)) do
+    redis.call('zincrby', KEYS[3], string.format('%.0f', -wait), each)
+  end
+  redis.call('hset', KEYS[1], ARGV[2], 1)
+  redis.call('pexpire', KEYS[1], ARGV[4])
+  return nil
+end
+local left = redis.call('pttl', KEYS[1])
+if redis.call('zscore', KEYS[3], ARGV[2]) then return math.max(0, left) end
+local last = redis.call('lindex', KEYS[2], -1)
+local ends = last and last ~= ARGV[2] and redis.call('zscore', KEYS[3], last)
+if ends then left = tonumber(ends) - now end
+if redis.call('zadd', KEYS[3], string.format('%.0f', left + wait + now), ARGV[2]) == 1 then
+  redis.call('rpush', KEYS[2], ARGV[2])
+end
+return left)";
+
+/// 1: released, and the first place was told | nil: not this owner's. ARGV[4]: the beginning of the channels of places,
+/// ARGV[5]: the word by which messages are sent.
+inline constexpr std::string_view unlock = R"(
+local mine = redis.call('hexists', KEYS[1], ARGV[2]) == 1
+if not mine and redis.call('exists', KEYS[1]) == 1 then return nil end
+redis.call('del', KEYS[1])
+local first = redis.call('lindex', KEYS[2], 0)
+if first then redis.call(ARGV[5], ARGV[4] .. ':' .. first, '0') end
+return 1)";
+
+/// A waiter gives up. It does not purge.
+inline constexpr std::string_view leave = R"(
+local behind = false
+for _, each in ipairs(redis.call('lrange', KEYS[2], 0, -1)) do
+  if behind then redis.call('zincrby', KEYS[3], string.format('%.0f', -tonumber(ARGV[3])), each) end
+  behind = behind or each == ARGV[2]
+end
+redis.call('zrem', KEYS[3], ARGV[2])
+redis.call('lrem', KEYS[2], 0, ARGV[2]))";
+
+}  // namespace fair
 
 }  // namespace holdfast::test::redisson

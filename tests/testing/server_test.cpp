@@ -382,6 +382,33 @@ TEST_CASE(
   server.check();
 }
 
+TEST_CASE("a fair mutex is shown with its holder, and its waiters are served in their order after another client") {
+  asio::io_context io;
+  testing::server server(io);
+  auto redis = server.make_client(), other = server.make_client();
+  server.take_over("N", 1h);
+  std::optional<lease> first, second;
+  asio::co_spawn(io, redis.fair_mutex("N").lock(), [&](std::exception_ptr, lease l) { first = std::move(l); });
+  server.run_until_idle();
+  asio::co_spawn(io, other.fair_mutex("N").lock(), [&](std::exception_ptr, lease l) { second = std::move(l); });
+  server.run_until_idle();
+  REQUIRE(server.locks().size() == 1);  // the queue and its deadlines are keys as well
+  CHECK(server.run(other.fair_mutex("N").waiters()) == 2);
+  server.give_back("N");
+  server.run_until_idle();
+  REQUIRE(first);
+  CHECK_FALSE(second);
+  CHECK(server.holder("N")->id == first->id());
+  server.advance(1h);
+  CHECK(first->held());
+  server.run(first->unlock());
+  server.run_until_idle();
+  REQUIRE(second);
+  server.run(second->unlock());
+  CHECK(server.locks().empty());
+  server.check();
+}
+
 TEST_CASE("another client writes a shared mutex: its holders find out, and who waits gets it back") {
   asio::io_context io;
   testing::server server(io);

@@ -63,6 +63,7 @@ class HOLDFAST_EXPORT client {
   blocking::mutex mutex(std::string_view name, lock_options = {}) const;
   blocking::fenced_mutex fenced_mutex(std::string_view name, lock_options = {}) const;
   blocking::simple_mutex simple_mutex(std::string_view name, lock_options = {}) const;
+  blocking::fair_mutex fair_mutex(std::string_view name, lock_options = {}) const;
   /// At most `permits` at once, as holdfast::client::expirable_semaphore().
   blocking::expirable_semaphore expirable_semaphore(std::string_view name, unsigned permits, lock_options = {}) const;
   /// Many readers or one writer, as holdfast::client::shared_mutex(). Both sides have these terms.

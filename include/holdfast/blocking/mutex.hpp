@@ -54,6 +54,16 @@ class HOLDFAST_EXPORT simple_mutex : public mutex {
   using mutex::mutex;
 };
 
+/// holdfast::fair_mutex for threads: it serves them in the order of their arrival, over all processes.
+class HOLDFAST_EXPORT fair_mutex : public mutex {
+ public:
+  unsigned waiters() const;  ///< in the queue, those of all processes; see holdfast::fair_mutex::waiters()
+
+ private:
+  friend detail::access;
+  using mutex::mutex;
+};
+
 /// holdfast::red_lock for threads: granted by a majority of config::red_lock.primaries.
 class HOLDFAST_EXPORT red_lock : public mutex {
   friend detail::access;

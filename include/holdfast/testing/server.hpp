@@ -35,7 +35,7 @@ enum class refusal {
 
 /// The format of a stored lock.
 enum class format {
-  hash,     ///< as for mutex, fenced_mutex, election and Redisson
+  hash,     ///< as for mutex, fenced_mutex, fair_mutex, election and Redisson
   string,   ///< as for simple_mutex and `SET NX PX`
   permits,  ///< as for expirable_semaphore
   shared,   ///< as for shared_mutex, to write

@@ -55,6 +55,19 @@ std::optional<lock_facts> lock_of_hash(const redis::reply& fields) {
   return lock;
 }
 
+void add_queue(lock_facts& lock, const redis::reply& places) {
+  if (places.type != redis::reply::kind::integer || places.integer == 0) return;
+  lock.kind = "fair_mutex";
+  lock.is_fair = true;
+  lock.waiters = places.integer;
+}
+
+std::string_view without_place(std::string_view key) noexcept {
+  const auto number = key.rfind(':');
+  const auto place = number == key.npos || number == 0 ? key.npos : key.rfind(':', number - 1);
+  return place != key.npos && is_owner_field(key.substr(place + 1)) ? key.substr(0, place) : key;
+}
+
 std::optional<lock_facts> shared_lock_of(const redis::reply& mode, const redis::reply& size,
                                          const redis::reply& fields) {
   constexpr std::string_view suffix = ":write";

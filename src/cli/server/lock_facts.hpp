@@ -39,11 +39,12 @@ struct lock_facts {
   std::vector<hold_facts> holds;          // of a lock one; of several at most most_holds, sorted by their ends
   long long count = 1;                    // how often a lock is held; permits that are out; read holds
   std::optional<std::uint64_t> token{};   // the newest of any holder
-  std::optional<long long> waiters{};     // clients that wait; empty: the server does not tell
+  std::optional<long long> waiters{};     // clients, or places of a queue; empty: the server does not tell
   std::optional<long long> since{};       // milliseconds of the Unix epoch; empty: the holder keeps no notes
   std::optional<std::string> note{};      // what the holder does, if it says so
   std::size_t votes = 1, primaries = 1;   // of a red_lock: primaries that have this holder
   std::optional<permit_facts> permits{};  // of a semaphore
+  bool is_fair = false;                   // a fair mutex with a queue: without one it is like a mutex
   bool is_shared = false;                 // a shared mutex: it is read, or written by one holder
   bool is_read = false;
   std::optional<std::string> leader{};  // of an election: the value of its leader, whose term is the token
@@ -86,6 +87,10 @@ struct key_facts {
 bool is_owner_field(std::string_view text) noexcept;
 /// `fields`: the answer to HSCAN. Empty: the hash is no lock of one holder.
 std::optional<lock_facts> lock_of_hash(const redis::reply& fields);
+/// The lock is a fair mutex if callers stand in the queue beside it. `places`: LLEN of that queue.
+void add_queue(lock_facts& lock, const redis::reply& places);
+/// The key in the name of a channel of a mutex: the channel of a place in the queue ends with the place.
+std::string_view without_place(std::string_view key) noexcept;
 std::optional<lock_facts> lock_of_string(const redis::reply& text, long long ttl, bool of_any_program);
 
 /// `mode`: HGET of that field; `size`: HLEN; `fields`: the answer to HSCAN. The TTLs of readers are missing. Empty: the

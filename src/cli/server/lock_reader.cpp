@@ -81,6 +81,7 @@ std::optional<std::string> lock_reader::name_of_channel(std::string_view channel
   if (stem == channel.npos) return std::nullopt;
   auto key = channel.substr(stem + 1);
   if (channel.substr(0, stem) == channels::wake) key = key.substr(0, key.rfind(':'));  // the client follows
+  if (channel.substr(0, stem) == channels::mutex) key = without_place(key);
   if (key.starts_with('{') && key.ends_with('}') && key.find('{', 1) == key.npos) key = key.substr(1, key.size() - 2);
   if (!key.starts_with(settings_.values.key_prefix)) return std::nullopt;
   return std::string(key.substr(settings_.values.key_prefix.size()));
@@ -195,7 +196,8 @@ asio::awaitable<void> lock_reader::complete(session& server, std::vector<key_fac
                                        {"PTTL", key.key},
                                        note,
                                        subscribers_of(channels::mutex, key.key),
-                                       {"GET", beside("redisson_lock_token", key.key)}});
+                                       {"GET", beside("redisson_lock_token", key.key)},
+                                       {"LLEN", beside("redisson_lock_queue", key.key)}});
     else if (key.type == "string")
       commands.insert(commands.end(), {{"GETRANGE", key.key, "0", "256"},
                                        {"PTTL", key.key},
@@ -335,8 +337,9 @@ std::size_t lock_reader::take_contents(key_facts& key, const std::vector<redis::
       key.lock->token = static_cast<std::uint64_t>(*token);
       if (!of_several()) key.lock->kind = "fenced_mutex";
     }
+    if (hash && !of_several()) add_queue(*key.lock, replies[at + 5]);
   }
-  return hash ? 5 : 4;
+  return hash ? 6 : 4;
 }
 
 }  // namespace holdfast::cli

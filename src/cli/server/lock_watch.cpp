@@ -20,7 +20,9 @@ notice notice_in(const redis::reply& message) {
   using enum notice::meaning;
   const std::string_view channel = message.elements[2].text;
   const auto stem = channel.substr(0, channel.find(':'));
-  if (stem != channels::election) return {stem == channels::shared_mutex || stem == channels::wake ? change : release};
+  const bool calls_first = stem == channels::mutex && without_place(channel) != channel;
+  if (stem != channels::election)
+    return {calls_first || stem == channels::shared_mutex || stem == channels::wake ? change : release};
   const auto term = detail::parse_number(message.elements[3].text).value_or(0);
   return term > 0 ? notice{leader, static_cast<std::uint64_t>(term)} : notice{change};
 }

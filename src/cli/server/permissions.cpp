@@ -43,6 +43,7 @@ struct example_names {
   std::string token = "redisson_lock_token:" + braced;
   std::string queue = "holdfast_queue:" + braced, readers = "holdfast_readers:" + braced,
               sides_channel = "redisson_rwlock:" + braced, wake_channel = "holdfast_wake:" + braced + ":uuid";
+  std::string places = "redisson_lock_queue:" + braced, deadlines = "redisson_lock_timeout:" + braced;
   std::string permits = braced + ":timeout", door = "holdfast_turn:" + braced, permit_channel = "redisson_sc:" + braced;
   std::string mark = "holdfast_done:" + braced + ":uuid:1",
               latch_channel = "redisson_countdownlatch__channel__{" + key + '}';
@@ -120,6 +121,15 @@ std::vector<permission> permissions_of(const permission_demand& demand) {
     add(all, {{"getrange", {"getrange", key, "0", "256"}},
               {"set", {"set", key, "value"}},
               {"publish", {"publish", names.simple_channel, "0"}}});
+  if (demand.fair)
+    add(all, {{"time", {"time"}},
+              {"llen", {"llen", names.places}},
+              {"lrange", {"lrange", names.places, "0", "127"}},
+              {"lrem", {"lrem", names.places, "1", "place"}},
+              {"rpush", {"rpush", names.places, "place"}},
+              {"zadd", {"zadd", names.deadlines, "1", "place"}},
+              {"zrem", {"zrem", names.deadlines, "place"}},
+              {"zscore", {"zscore", names.deadlines, "place"}}});
   if (demand.permits)
     add(all, {{"get", {"get", key}},
               {"set", {"set", key, "1"}},
@@ -181,6 +191,7 @@ std::vector<permission> permissions_of(const permission_demand& demand) {
               {"getrange", {"getrange", key, "0", "256"}},
               {"getrange", {"getrange", names.note, "0", "511"}},
               {"get", {"get", names.token}},
+              {"llen", {"llen", names.places}},
               {"zcard", {"zcard", names.permits}},
               {"zcount", {"zcount", names.permits, "0", "+inf"}},
               {"zrangebyscore", {"zrangebyscore", names.permits, "0", "+inf"}},
@@ -204,6 +215,10 @@ words least_rules(const permission_demand& demand) {
   words rules{"resetkeys", '~' + pattern_of(demand.prefix) + '*'};
   if (!demand.prefix.empty() && (demand.fenced || demand.election || demand.operates))
     add_rules(rules, '~', beside("redisson_lock_token", demand.prefix, demand.braces));
+  if (!demand.prefix.empty() && (demand.fair || demand.operates))
+    add_rules(rules, '~', beside("redisson_lock_queue", demand.prefix, demand.braces));
+  if (!demand.prefix.empty() && demand.fair)
+    add_rules(rules, '~', beside("redisson_lock_timeout", demand.prefix, demand.braces));
   // Of a key with a brace the names of its permits and of its readers begin as the key does.
   const bool has_keys_below = demand.permits || demand.shared || demand.operates;
   if (!demand.prefix.empty() && has_keys_below && demand.prefix.find('{') == demand.prefix.npos)

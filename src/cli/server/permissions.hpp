@@ -13,8 +13,8 @@ namespace holdfast::cli {
 /// The locks that a user may take, and the server's version.
 struct permission_demand {
   std::string prefix;  // of the names
-  bool fenced = false, simple = false, permits = false, shared = false, latch = false, election = false;
-  bool notes = false;
+  bool fenced = false, simple = false, fair = false, permits = false, shared = false, latch = false;
+  bool election = false, notes = false;
   bool red = false, cluster = false, replicas = false;
   bool pushes = true;     // servers push changes of locks
   bool classic = false;   // a cluster whose releases are published by PUBLISH alone

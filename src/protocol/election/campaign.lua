@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: BSL-1.0
 -- campaign(lock, token; ttl, owner, value, word, channel[, token_ttl])
 --   -> {term}: elected | n >= 0: busy, the leader's TTL | -1: busy, and the leader has no TTL
 -- Free: the owner leads, with a TTL. Its value is the field `leader` of the lock, and its term the field `term`. A term

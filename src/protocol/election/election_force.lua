@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: BSL-1.0
 -- election_force(lock; word, channel, observers)
 --   -> 1: somebody's hold was broken | text: the same, the error of PUBLISH | 0: there was none
 -- The lock is a leader's: a hash of its field, `leader` and `term`. Anything else may be somebody's data, and is left

@@ -161,6 +161,7 @@ constinit const kind election_lock{
     .renew = {script_steps::renew<lua::renew>, script_steps::renew_one<lua::renew>, read_outcome<read_renew>},
     .release = {election_steps::resign, read_outcome<read_release>},
     .queue = {},
+    .places = {},
     .force_release = {election_steps::force_release, read_outcome<read_force_release>},
     .set_permits = {},
     .exists = {operands::exists, read_outcome<read_flag>},

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: BSL-1.0
 -- observe(lock, token)
 --   -> {pttl, term, owner, value}: a candidate leads | {pttl, term, owner}: another lock's holder, which has no value
 --   | nil: nobody leads

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: BSL-1.0
 -- proclaim(lock; owner, value, word, channel)
 --   -> n >= 0: the value is the leader's, and n clients received the message | text: the same, the error of PUBLISH
 --   | nil: the owner does not lead

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: BSL-1.0
 -- resign(lock; word, channel, observers, owner)
 --   -> n >= 0: freed, and n candidates received the message | text: freed, the error of PUBLISH | nil: not this owner's
 -- Value and term go with the owner. The message is 0, on both channels. The `word` is as in release.

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: BSL-1.0
 -- acquire_all(lock...; ttl, owner...)
 --   -> nil: acquired, all | {i, n >= 0}: the i-th is busy, its holder's TTL | {i, -1}: busy, without a TTL
 --   | {i, -2}: the i-th is no lock

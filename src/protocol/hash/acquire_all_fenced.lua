@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: BSL-1.0
 -- acquire_all_fenced(lock..., token...; ttl, owner...[, token_ttl])
 --   -> {0, token...}: acquired, all | {i, n >= 0}: the i-th is busy, its holder's TTL | {i, -1}: busy, without a TTL
 --   | {i, -2}: the i-th is no lock | {i, -3}: the i-th has a counter that is no number

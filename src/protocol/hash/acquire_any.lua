@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: BSL-1.0
 -- acquire_any(lock...; ttl, owner) -> n > 0: acquired the n-th | 0: all are busy
 -- The owner holds the first that is free once, with a TTL; nothing else changes. An owner field is sent once: it is not
 -- looked for. Scripts do not roll back: the write that may be refused after the first one, to a user without PEXPIRE,

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: BSL-1.0
 -- acquire_any_fenced(lock..., token...; ttl, owner[, token_ttl]) -> {n, token}: acquired the n-th | 0: all are busy
 -- As acquire_any; the new hold gets a fencing token as acquire_fenced gives it. One whose counter is no number counts
 -- as busy: acquire_fenced says what is wrong with it.

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: BSL-1.0
 -- acquire_fenced(lock, token; ttl, owner[, block[, token_ttl]])
 --   -> {token[, spare]}: acquired | n >= 0: busy, the holder's TTL | -1: busy, and the holder has no TTL
 --   | n < -1: busy, the holder's TTL is -2 - n, and its field is not of a holdfast client (UUID version 8)

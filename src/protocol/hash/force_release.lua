@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: BSL-1.0
 -- force_release(lock; word, channel) -> 1: somebody's hold was broken | text: the same, why nobody was told
 -- | 0: there was none
 -- The word is publish, spublish, auto (spublish where the server has it), or both (publish, and spublish likewise).

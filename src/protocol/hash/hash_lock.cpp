@@ -71,33 +71,6 @@ call acquire_all_fenced(const std::vector<shared_keys>& of, milliseconds ttl, st
   return {form, {.field = fields.data(), .ttl = {ttl}, .several = &of}};
 }
 
-call set_hold_count(const lock_keys& keys, key_ttl wanted, const owner_field& field, unsigned count) {
-  static constexpr recipe form{lua::set_hold_count.evalsha, lua::set_hold_count.body,
-                               [](writer& to, const made_of& operands) {
-                                 to.begin(1, operands::differ(operands.ttl) ? 4 : 3);
-                                 to.add(operands.at->lock);
-                                 to.add(operands.ttl.ttl);
-                                 to.add(*operands.field);
-                                 to.add(std::int64_t{operands.count});
-                                 if (operands::differ(operands.ttl)) to.add(operands.ttl.if_none);
-                               },
-                               vote_of::flag, call::effect::writes};
-  return {form, {.at = &keys, .field = &field, .ttl = wanted, .count = count}};
-}
-
-call count(const lock_keys& keys, const owner_field& field) {
-  static constexpr recipe form{{},
-                               "HGET",
-                               [](writer& to, const made_of& operands) {
-                                 to.begin(1, 1);
-                                 to.add(operands.at->lock);
-                                 to.add(*operands.field);
-                               },
-                               vote_of::something,
-                               call::effect::asks};
-  return {form, {.at = &keys, .field = &field}};
-}
-
 call last_token(const lock_keys& keys) {
   static constexpr recipe form{{}, "GET", [](writer& to, const made_of& operands) {
                                  to.begin(1, 0);
@@ -135,16 +108,17 @@ constexpr kind hash_lock(std::int64_t tokens) {
           .acquire_all = fenced ? decltype(kind::acquire_all){acquire_all_fenced, read_outcome<read_acquire_all_fenced>}
                                 : decltype(kind::acquire_all){script_steps::acquire_all<lua::acquire_all>,
                                                               read_outcome<read_acquire_all>},
-          .set_hold_count = {set_hold_count, read_outcome<read_flag>},
+          .set_hold_count = {script_steps::set_hold_count<lua::set_hold_count>, read_outcome<read_flag>},
           .renew = {script_steps::renew<lua::renew>, script_steps::renew_one<lua::renew>, read_outcome<read_renew>},
           .release = {script_steps::release<lua::release>, read_outcome<read_release>},
           .queue = {},
+          .places = {},
           .force_release = {script_steps::force_release<lua::force_release>, read_outcome<read_force_release>},
           .set_permits = {},
           .exists = {operands::exists, read_outcome<read_flag>},
           .ttl = {operands::ttl, read_outcome<read_ttl>},
           .holder = {script_steps::holder<lua::holder>, read_outcome<read_holder>},
-          .count = {count, read_count_of},
+          .count = {operands::count, read_count_of},
           .last_token = {last_token, read_outcome<read_token>},
           .semaphore = {}};
 }

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: BSL-1.0
 -- holder(lock)
 --   -> {owner, count, pttl}: who holds it | n > 1: the fields of a hash that is no lock of one owner | nil: free
 -- It only reads, so a replica may answer. The strings are cut: whoever may write the key could make them as long as

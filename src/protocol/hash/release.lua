@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: BSL-1.0
 -- release(lock; word, channel, owner) -> n >= 0: freed, n receivers were told | text: freed, why nobody was told
 -- | nil: not this owner's
 -- The word is publish, spublish, auto (spublish where the server has it), or both (publish, and spublish likewise).

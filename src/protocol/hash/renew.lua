@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: BSL-1.0
 -- renew(lock...; ttl..., owner...[, if_none...]) -> for each lock 1: confirmed | 0: not this owner's any more
 --   | -1: the owner's, but not a lock of one owner: the hash has other fields
 -- A leader's lock has two more fields, see campaign.

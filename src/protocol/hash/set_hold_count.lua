@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: BSL-1.0
 -- set_hold_count(lock; ttl, owner, count[, if_none])
 --   -> 1: the owner holds it, and is counted so many times | 0: the owner does not hold it
 -- The count is absolute, so that a repeated send counts once. Never creates a hold, and never ends one.

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: BSL-1.0
 -- count_down(latch, mark; n, mark_ttl, word, channel)
 --   -> {left, n}: the count is `left` now, and n clients received the message | {0, text}: the error of PUBLISH
 -- The count ends at 0, and its key with it: the latch is open. Then the message 0 is published.

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: BSL-1.0
 -- latch_set(latch, mark; count, mark_ttl, word, channel)
 --   -> {1, n}: the count is set, and n clients received the message | {1, text}: the error of PUBLISH
 --   | {0, 0}: it was set before

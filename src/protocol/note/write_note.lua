@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: BSL-1.0
 -- write_note(note; ttl, text) -> 1
 -- The text is `<age> <field> <words>`. The age is how long the owner field has had the lock, in milliseconds. The key
 -- gets the time of the grant by the server's clock in place of the age. So the clocks of clients do not matter.

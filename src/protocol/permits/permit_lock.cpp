@@ -272,6 +272,7 @@ constinit const kind permit_lock{
     .renew = {permit_lock_steps::renew, permit_lock_steps::renew_one, read_outcome<read_renew>},
     .release = {permit_lock_steps::release, read_outcome<read_permits_release>},
     .queue = {},
+    .places = {},
     .force_release = {permit_lock_steps::force_release, permit_lock_steps::read_broken},
     .set_permits = {permit_lock_steps::set_permits, permit_lock_steps::read_set},
     .exists = {permit_lock_steps::query, permit_lock_steps::read_exists},

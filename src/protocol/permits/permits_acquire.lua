@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: BSL-1.0
 -- permits_acquire(counter, permits, door; ttl, total, door_ms, word, channel, waiters, n..., id...)
 --   -> {waiters, left}: all have their permits, `left` are free
 --   | {g, ms}: the first g have theirs, too few are free for the next; a permit ends in ms (-1: none is out)

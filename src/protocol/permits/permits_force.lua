@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: BSL-1.0
 -- permits_force(counter, permits; total, word, channel)
 --   -> {broken, n}: `broken` permits were out, n clients received the message
 --   | {broken, text}: the error of PUBLISH

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: BSL-1.0
 -- permits_query(counter, permits; total, id) -> {left, out, ms, first, held}
 -- left: free permits; ms: until the next permit ends (-1: none is out); first: its id; held: 1 if `id` is out.
 -- A permit that has ended counts as free, even before it is taken back. A missing counter counts as total - out.

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: BSL-1.0
 -- permits_release(counter, permits, door; word, channel, id...); of one id without the door
 --   -> {returned, n}: `returned` permits came back, n clients received the message
 --   | {returned, text}: the error of PUBLISH

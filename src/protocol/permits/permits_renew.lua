@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: BSL-1.0
 -- permits_renew(permits...; claims, n..., ttl..., id...) -> for each claim 1: all of its n permits are held
 --   | 0: not all are held, and nothing is changed
 -- A permit that has ended is not held, even before it is taken back. The end of a permit never becomes earlier.

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: BSL-1.0
 -- permits_set(counter, permits; total, word, channel)
 --   -> {left, n}: `left` permits are free, n clients received the message
 --   | {left, text}: the error of PUBLISH

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: BSL-1.0
 -- downgrade(lock, deadline, readers, turn; ttl, owner, word, channel, reserve)
 --   -> 1: the owner reads, or did already | text: it reads, the error of PUBLISH | 0: it does not hold the lock
 -- The field owner:write becomes the reader's field `owner`, and nobody can write in between.

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: BSL-1.0
 -- read_acquire(lock, deadline, writers, readers, turn; ttl, owner, word, channel[, stand])
 --   -> {1, w, p}: acquired; w clients wait to write, and p peers wait | {1, w, text}: acquired, the error of PUBSUB
 --   | {0, n >= 0}: busy, the TTL | {0, -1}: busy, without a TTL | {0, -2}: free, and a writer's turn

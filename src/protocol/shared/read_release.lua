@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: BSL-1.0
 -- read_release(lock, deadline, writers, readers, turn; word, channel, owner, reserve[, leave])
 --   -> {1, n}: freed, n receivers were told | {1, text}: freed, the error of PUBLISH | {0, 0}: others read
 --   | nil: not this owner's

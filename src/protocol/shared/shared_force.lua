@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: BSL-1.0
 -- shared_force(lock; word, channel)
 --   -> 1: all holds were broken | text: the same, the error of PUBLISH | 0: there was none
 -- A lock is a hash with the field `mode`. Its other fields have a colon, and a count as their value. Anything else may

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: BSL-1.0
 -- shared_holder(lock)
 --   -> {mode, owner, count, pttl, readers}: how it is held | n: a hash of n fields that is no such lock | nil: free
 -- `owner` is the writer, without :write, or one of up to 64 readers. `count` is how often it holds the lock.

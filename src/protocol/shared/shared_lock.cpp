@@ -192,6 +192,7 @@ constexpr kind side() {
                     waiters_channel_of,
                     Writes ? decltype(kind::queue_steps::downgrade){downgrade, read_downgrade}
                            : decltype(kind::queue_steps::downgrade){}},
+          .places = {},
           .force_release = {script_steps::force_release<lua::shared_force>, read_outcome<read_force_release>},
           .set_permits = {},
           .exists = {state, read_exists<Writes>},

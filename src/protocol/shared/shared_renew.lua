@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: BSL-1.0
 -- shared_renew((lock, deadline)...; ttl..., owner...[, if_none...])
 --   -> for each 1: confirmed | 0: not this owner's any more | -1: the owner's, but the lock is not in its mode
 -- An owner that ends with :write writes, and its second key is the lock again. Other owners read.

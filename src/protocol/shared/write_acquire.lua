@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: BSL-1.0
 -- write_acquire(lock, writers, readers, turn; ttl, owner, word, tagged[, stand])
 --   -> {1}: acquired | {0, n >= 0, rank}: busy, the TTL | {0, -1, rank}: busy, without a TTL
 --   | {0, -2, rank}: free, and other clients come first

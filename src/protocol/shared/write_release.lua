@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: BSL-1.0
 -- write_release(lock, writers, readers, turn; word, channel, owner, reserve[, place])
 --   -> {w, r, n}: freed; w other clients wait to write, r were asked to read, n receivers were told
 --   | {w, r, text}: freed, the error of PUBLISH | nil: not this owner's

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: BSL-1.0
 -- simple_acquire(lock[, marker]; ttl, owner[, vote])
 --   -> nil: acquired | n >= 0: busy, the holder's TTL | -1: busy, without a TTL
 -- Free: the key is the owner's, with a TTL. Mine already (this command was sent twice): as acquired. A stranger's:

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: BSL-1.0
 -- simple_acquire_any(lock...; ttl, owner) -> n > 0: acquired the n-th | 0: all are busy
 -- The first that is free is the owner's, with a TTL; nothing else changes. An owner is sent once: it is not looked for.
 local ttl = tonumber(ARGV[1])

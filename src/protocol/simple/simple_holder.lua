@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: BSL-1.0
 -- simple_holder(lock) -> {owner, 1, pttl}: who holds it | nil: free
 -- It only reads, so a replica may answer. The string is cut: whoever may write the key could make it as long as they
 -- like.

@@ -69,6 +69,7 @@ constexpr kind row{
               read_outcome<read_renew>},
     .release = {script_steps::release<lua::simple_release>, read_outcome<read_release>},
     .queue = {},
+    .places = {},
     .force_release = {script_steps::force_release<lua::simple_force_release>, read_outcome<read_force_release>},
     .set_permits = {},
     .exists = {operands::exists, read_outcome<read_flag>},

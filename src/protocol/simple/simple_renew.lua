@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: BSL-1.0
 -- simple_renew(lock...; ttl..., owner...[, if_none...]) -> for each lock 1: confirmed | 0: not this owner's any more
 -- Mine: the TTL is raised to ttl if it is shorter, and set to if_none (default: ttl) if there is none.
 -- Else nothing: renewal never creates a key and never shortens a TTL.

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: BSL-1.0
 -- tell_apart(key; number, ttl) -> the number that the server was given first
 -- For servers that do not say which run of which they are: one that has two numbers is there twice.
 local first = redis.call('get', KEYS[1])

@@ -83,9 +83,9 @@ void unlocking::give_up(lease_record& lease, done_handler&& done) {
   if (!was_last) {
     // Redis has the count for others to look at. The owner does not wait for it: its hold goes on either way.
     hold_.tell_count();
-    done(std::nullopt);
+    // The caller is answered last: its handler may call the last unlock, and then the hold has no host any more.
     if (hold_.joinable()) hold_.host_->left(lease.owner);
-    return;
+    return done(std::nullopt);
   }
   try {
     unlock_last(ttl, replicas, has_caller, std::move(done));

@@ -115,6 +115,11 @@ void questions::read_holds(const shared_keys& keys, answer_handler<unsigned> don
   ask(keys, shared_lock::state, read, std::move(done));
 }
 
+void questions::waiters(const shared_keys& keys, answer_handler<unsigned> done) const {
+  const auto& step = keys->of.places.waiters;
+  ask(keys, step.make, step.read, std::move(done));
+}
+
 void questions::leader(const shared_keys& keys, answer_handler<std::optional<leader_answer>> done) const {
   ask(keys, election_steps::observe, election_steps::read_leader, std::move(done));
 }

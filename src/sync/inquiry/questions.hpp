@@ -25,6 +25,8 @@ class questions {
   void remaining_ttl(const shared_keys& keys, answer_handler<std::optional<milliseconds>> done) const;
   /// Of a shared mutex: the number of its read holds.
   void read_holds(const shared_keys& keys, answer_handler<unsigned> done) const;
+  /// Of a fair mutex: how many places stand, those of all clients.
+  void waiters(const shared_keys& keys, answer_handler<unsigned> done) const;
   /// Of a semaphore.
   void semaphore(const shared_keys& keys, answer_handler<semaphore_state> done) const;
   /// Of an election: its leader.

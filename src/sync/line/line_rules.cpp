@@ -19,6 +19,7 @@ const failure without_ttl{errc::corrupt_lock, "its key has no TTL, so it would n
 const failure not_replicated_in_time{errc::not_replicated, "not in time"};
 const failure granted_too_late{errc::unreachable, "the grant came too late to be of use"};
 constexpr nanoseconds longest_linger = std::chrono::seconds(1);
+constexpr nanoseconds linger_after_release = milliseconds(100);
 constexpr nanoseconds least_backoff_delay = milliseconds(20), longest_backoff_delay = std::chrono::seconds(1);
 
 }  // namespace
@@ -38,8 +39,10 @@ constexpr nanoseconds least_backoff_delay = milliseconds(20), longest_backoff_de
 // lock. A try_lock() asks, because it waits for no hold.
 //
 // Decision: callers that divide several primaries among them wait random times, which no message interrupts: up to
-// twice the slowest answer, at most a second. After ten rounds the lock has a holder, at a part of the primaries. Then
-// the caller waits as for any held lock.
+// twice the slowest answer, and twice as long after each further round, at most a second. Pauses that did not grow left
+// each of two callers at a part of the primaries for half of its time. Of a hundred contests one or two lasted more
+// than ten rounds. After ten rounds the lock has a holder, at a part of the primaries. Then the caller waits as for any
+// held lock.
 //
 // Decision: the grant to a part of a party is also the busy answer of the next waiter, which parks. A second question
 // would find it busy. Two processes of eight tasks needed 1.01 scripts for each permit with it, and need 0.77 without.
@@ -95,6 +98,11 @@ constexpr nanoseconds least_backoff_delay = milliseconds(20), longest_backoff_de
 //   left              x [6] x        x [6] wait, next [7]  wait, park, rest  wait, rest          wait, park, rest
 //                                                          [8]                                   [8]
 //   stop_lingering    x     rest     x     x               x                 rest [3]            x
+//   shown [11]        wait  wait     wait  wait            wait, next,       wait                wait
+//                                                          park, done
+//   freed [11]        wait  park     wait  wait [1]        wait, next, park  wait                wait
+//   places_left [11]  wait  wait     wait  wait            wait, next        wait                wait
+//   rode_in_vain [11] x     x        x     next            x                 x                   x
 //
 //   [1] The attempt in flight may have run before the release: one more follows a busy answer.
 //   [2] wait or park: the wake budget is spent, or the cool-down goes on.
@@ -109,6 +117,8 @@ constexpr nanoseconds least_backoff_delay = milliseconds(20), longest_backoff_de
 //       next: the new first waiter reads where the other one would write, or the reverse; or it wants several permits.
 //   [9] Of a kind with a queue: wait, or park for the pause in which readers come, if queue_place says so.
 //   [10] The wake-up comes at the end of a short pause. wait: an earlier alarm stays.
+//   [11] Of a kind with an order of all waiters. rides() turns a parked line into one that tries. There is no wake
+//        budget. "next" is park while the place of a waiter that has left still stands.
 //
 //   flag              idle      trying    parked    blocked   moved by
 //   woken_            old       yes       old       old       set by woken(), cleared by send()
@@ -122,6 +132,13 @@ constexpr nanoseconds least_backoff_delay = milliseconds(20), longest_backoff_de
 //                                                             send()
 //   cooling_down_     old       no        yes       old       set by next() while others have their turns; cleared by
 //                                                             send(), or while this client holds
+//   riding_           old       yes       old       old       set by rides(), cleared by send()
+//   suspects_         old       yes       old       old       set by the alarm of a turn; cleared by send()
+//   only_stands_      old       old       yes       old       set by joined() and next(), with no attempt; cleared
+//                                                             by park()
+//   awaits_turn_      old       old       yes       old       set in the turn of another client; cleared by park() and
+//                                                             the alarm
+//   crowded_          yes       yes       yes       yes       set and cleared by answers about the queue
 //   lingers_          yes       no        no        no one    set when the last waiter leaves; cleared by joined(), the
 //                                                             alarm and stop_lingering()
 //   incentive_        old       yes       old       old       set by woken() or the alarm, cleared by take_incentive()
@@ -151,13 +168,20 @@ constexpr nanoseconds least_backoff_delay = milliseconds(20), longest_backoff_de
 //
 // yes: possible. old: left from an earlier step. no one: only without waiters, and then the line lingers next.
 // The last five are what the line knows (known_). It forgets them when it is over. "Parked while held" is derived:
-// parked, with neither last_failure nor cooling_down_.
+// parked, with neither last_failure nor cooling_down_, only_stands_ or awaits_turn_.
 
 // ---- events
 
 line_action line_rules::joined(const line_conditions& at) {
   HOLDFAST_ASSERT(at.first && (step_ == step::idle || (step_ == step::blocked && !alarm_)));
   lingers_ = false;
+  // The lock is most likely held. The answer to the place tells, and an attempt before it would cost a command.
+  if (ordered_ && crowded_ && listens() && step_ == step::idle && !at.held_here && !at.owner_holds &&
+      !at.first->request.asks_once()) {
+    auto action = park(at.now + looks_, step::parked);
+    only_stands_ = true;
+    return action;
+  }
   // Redis has just said busy, for several names at once. The acknowledgement of the subscription brings the next
   // attempt, so no release between the two is missed.
   if (!at.first->request.found_taken || step_ == step::blocked) return next(at);
@@ -173,8 +197,9 @@ line_action line_rules::woken(incentive why, const line_conditions& at) {
   // A release of another client has brought the end of the cool-down nearer.
   if (const auto left = cool_down_left(at); cooling_down_ && left > nanoseconds::zero())
     return park(at.now + left, step::parked);
-  if (known_.wake_ups.next() <= at.now) {
-    known_.wake_ups.spend(at.now);
+  // A place is called when its turn has come, and never in a race.
+  if (ordered_ || known_.wake_ups.next() <= at.now) {
+    if (!ordered_) known_.wake_ups.spend(at.now);
     incentive_ = why;
     return next(at);
   }
@@ -264,6 +289,69 @@ line_action line_rules::subscribed(const line_conditions& at) {
   return woken(incentive::none, at);
 }
 
+line_action line_rules::shown(const stand_answer& state, unsigned others, const line_conditions& at) {
+  listens_ = listening_;
+  crowded_ = state.ttl || others > 0;
+  if (!at.first || step_ != step::parked || at.held_here) return {};
+  // The TTL may be that of its own grant, whose answer was lost. Its next attempt tells, and keeps its time.
+  if (at.first->tries.unanswered > 0) return {};
+  if (state.ttl == milliseconds::max()) return leave(&without_ttl);
+  if (at.first->request.asks_once() || !listening_) return woken(incentive::none, at);
+  known_.last_failure.reset();
+  // An earlier alarm stays: the place was told before. The next attempt tells whose turn it is, and suspects nobody.
+  if (!state.ttl && others == 0) return woken(incentive::none, at);
+  if (!state.ttl) return awaits_turn_ ? line_action() : await_turn(place_.pause(random_), at);
+  known_.held = at.now;
+  // The alarm may be for a turn that has begun since: the lock has a holder now.
+  return park_while_held(*state.ttl, at.now, nanoseconds::max(), at);
+}
+
+line_action line_rules::places_left(const line_conditions& at) {
+  return at.first && step_ == step::parked && only_stands_ ? woken(incentive::none, at) : line_action();
+}
+
+line_action line_rules::freed(turn turn, const line_conditions& at) {
+  crowded_ = turn == turn::ours || turn == turn::other;
+  if (!at.first) return lingers_ ? park_lingering(at.now + linger_after_release) : line_action();
+  switch (turn) {
+    case turn::ours: return {};  // its call comes
+    case turn::other: return step_ == step::parked ? await_turn(patience(), at) : line_action();
+    case turn::nobody:
+    case turn::unknown: break;
+  }
+  return woken(incentive::news, at);
+}
+
+// A caller on a slow link keeps its turn. But a waiter asks as often as its user wants.
+nanoseconds line_rules::patience() const {
+  return std::min<nanoseconds>(queue_place::patience(random_), settings_.poll_cap);
+}
+
+line_action line_rules::await_turn(nanoseconds pause, const line_conditions& at) {
+  auto action = park(at.now + pause, step::parked);
+  awaits_turn_ = true;
+  return action;
+}
+
+// A field that was sent and not answered must be asked for by itself: its grant may be on the way.
+bool line_rules::may_ride(const line_conditions& at) const noexcept {
+  if (!ordered_ || !at.first || at.owner_holds || at.leaving || step_ != step::parked) return false;
+  return !at.first->request.asks_once() && at.first->tries.unanswered == 0;
+}
+
+void line_rules::rides(const line_conditions& at) {
+  HOLDFAST_ASSERT(may_ride(at));
+  send(at);
+  riding_ = true;
+}
+
+line_action line_rules::rode_in_vain(const line_conditions& at) {
+  HOLDFAST_ASSERT(riding() && at.first);
+  step_ = step::idle;
+  at.first->tries.unanswered = 1;
+  return next(at);
+}
+
 line_action line_rules::unsubscribed(const failure& why, const line_conditions& at) {
   HOLDFAST_ASSERT(listening_ && !why.mends_itself());
   listening_ = false;
@@ -275,6 +363,7 @@ line_action line_rules::unsubscribed(const failure& why, const line_conditions& 
 line_action line_rules::alarm(const line_conditions& at) {
   HOLDFAST_ASSERT(alarm_);
   alarm_.reset();
+  const bool missed = std::exchange(awaits_turn_, false) && step_ == step::parked;
   if (lingers_) return stop_lingering(at);
   if (const auto why = std::exchange(delayed_, std::nullopt)) return woken(*why, at);
   if (parked_while_held() && !at.held_here) {
@@ -282,7 +371,9 @@ line_action line_rules::alarm(const line_conditions& at) {
     incentive_ = incentive::poll;
   }
   if (step_ == step::blocked) step_ = step::idle;
-  return next(at);
+  auto action = next(at);
+  suspects_ = missed && action.then == act::send;
+  return action;
 }
 
 // A server that accepts no writes refuses SET without a look at the key. The script can still find the lock held.
@@ -299,7 +390,7 @@ line_action line_rules::answered(const attempt& answer, const line_conditions& a
   auto& waiter = *at.first;
   const auto& reply = answer.reply;
   if (answer.answered) known_.backoff_delay = {};
-  if (answer.answered && waiter.row.queue) place_.took(at.now - answer.sent);
+  if (answer.answered && (waiter.row.queue || ordered_)) place_.took(at.now - answer.sent);
   // A minority of primaries may have granted it. Those grants keep every other caller from a majority.
   const bool in_part = waiter.row.voted && (reply.failed || reply.value.type != acquire_answer::kind::acquired);
   auto before = in_part ? give_back(waiter.tries, answer.may_have_run) : line_action();
@@ -417,9 +508,7 @@ line_action line_rules::next(const line_conditions& at, line_action before) {
       known_ = {};
       return rest(before);
     }
-    auto action = park(at.now + longest_linger, step::idle, before);
-    action.waits = false;
-    return action;
+    return park_lingering(at.now + longest_linger, before);
   }
   // The waiter leaves the line at once, so the next one must not inherit an alarm that has fired.
   if (at.owner_holds) {
@@ -427,8 +516,17 @@ line_action line_rules::next(const line_conditions& at, line_action before) {
     before.then = act::reenter;
     return before;
   }
+  // The answer that the place has left brings the attempt. Half of the time of a try_lock() is for its own answer.
+  const bool once = at.first->request.asks_once();
+  const auto half = once ? at.first->since + (at.first->answer_by - at.first->since) / 2 : time_point::max();
+  if (at.leaving && !at.held_here && at.now < half) {
+    if (!once) listen();
+    auto action = park(std::min(at.now + looks_, half), step::parked, before);
+    only_stands_ = true;
+    return action;
+  }
   // A try_lock() promises the state of the lock in Redis, so it does not wait for the cool-down.
-  if (at.first->request.asks_once()) return send(at, before);
+  if (once) return send(at, before);
   if (!at.held_here) {
     const auto pause = cool_down_left(at);
     if (pause <= nanoseconds::zero()) return send(at, before);
@@ -448,7 +546,7 @@ line_action line_rules::send(const line_conditions& at, line_action before) {
   // timed_out() takes this for contention if the attempt finds no answer.
   if (parked_while_held()) known_.held = at.now;
   step_ = step::trying;
-  woken_ = heard_ = forgotten_ = tracked_ = later_ = cooling_down_ = false;
+  woken_ = heard_ = forgotten_ = tracked_ = later_ = cooling_down_ = riding_ = suspects_ = false;
   alarm_.reset();
   next_is_busy_.reset();
   delayed_.reset();
@@ -512,11 +610,13 @@ line_action line_rules::busy(const attempt& answer, const line_conditions& at, l
   // minutes.
   if (reply.split && waiter.tries.splits < quick_rounds) {
     ++waiter.tries.splits;
-    const auto pause = random_.up_to(std::min<nanoseconds>(2 * *reply.split, longest_backoff_delay));
+    const auto longest = std::min<nanoseconds>(*reply.split, longest_backoff_delay) * (1U << waiter.tries.splits);
+    const auto pause = random_.up_to(std::min<nanoseconds>(longest, longest_backoff_delay));
     return park(at.now + pause, step::blocked, before);
   }
   if (!reply.split) waiter.tries.splits = 0;
   if (waiter.row.queue) place_.busy(reply.rank);
+  if (ordered_) crowded_ = true;
   // A message during the attempt may be about the release of the holder that the answer names.
   const bool tracked = answer.tracked && !forgotten_;
   const bool again = listening_ && (woken_ || (heard_ && !tracked));
@@ -532,7 +632,9 @@ line_action line_rules::busy(const attempt& answer, const line_conditions& at, l
     poll = std::min(poll, std::max(at.again_after, known_.wake_ups.next() - at.now));
     known_.wake_ups.spend(at.now);
   }
-  auto parked = park_while_held(ttl_left, answer.sent, poll, at, before);
+  auto parked = ordered_ && reply.reserved ? park(at.now + patience(), step::parked, before)
+                                           : park_while_held(ttl_left, answer.sent, poll, at, before);
+  awaits_turn_ = ordered_ && reply.reserved;
   tracked_ = tracked;
   if (!again) return parked;
   auto woke = woken(incentive::news, at);
@@ -592,6 +694,7 @@ line_action line_rules::park(time_point until, step step, line_action before) {
   step_ = step;
   alarm_ = until;
   delayed_.reset();
+  only_stands_ = awaits_turn_ = false;
   before.then = act::park;
   before.until = until;
   before.waits = true;
@@ -601,6 +704,12 @@ line_action line_rules::park(time_point until, step step, line_action before) {
 line_action line_rules::park_while_held(nanoseconds holder_ttl, time_point asked, nanoseconds poll,
                                         const line_conditions& at, line_action before) {
   return park(look_after(holder_ttl, asked, poll, at.now), step::parked, before);
+}
+
+line_action line_rules::park_lingering(time_point until, line_action before) {
+  auto action = park(until, step::idle, before);
+  action.waits = false;
+  return action;
 }
 
 // The TTL counts from when the command was sent. If the process was suspended since, part of it is gone. A lock may
@@ -650,7 +759,7 @@ nanoseconds line_rules::next_poll() {
 
 // A failure and a cool-down say nothing about the lock.
 bool line_rules::parked_while_held() const noexcept {
-  return step_ == step::parked && !known_.last_failure && !cooling_down_;
+  return step_ == step::parked && !known_.last_failure && !cooling_down_ && !only_stands_ && !awaits_turn_;
 }
 
 }  // namespace holdfast::detail

@@ -35,6 +35,7 @@ struct line_conditions {
   bool owner_holds = false;          // the first waiter's owner does, by another call, and the waiter may re-enter
   time_point cool_down_until;        // waiters of this client ask no earlier: other clients have their turns
   bool may_linger = false;           // an empty line may keep its subscription
+  bool leaving = false;              // the place of a waiter that has left still stands
   nanoseconds again_after = nanoseconds::max();  // after a busy answer: ask again no later than that
 };
 
@@ -84,6 +85,11 @@ struct line_action {
 /// every `looks`. The place stays for the next waiter of the same kind. Otherwise the release of the leaving field
 /// gives it up.
 ///
+/// Of a kind with an order of all waiters each waiter stands for itself (places.hpp), and the first one asks. It asks
+/// when one of the places is called, and when the lock may be free without a call. If the turn is of another client, it
+/// asks again after 300 to 400 ms, in which a client on a slow link comes. That attempt suspects the other place, and
+/// the script drops it. A release of this client takes the lock for the first waiter: it rides.
+///
 /// Where clients take turns, an empty line lingers: it keeps its subscription until the cool-down ends, at most a
 /// second. The next waiter finds it there. The release's count of subscribers is known to include this client. The
 /// client also notices the turns of other clients.
@@ -95,7 +101,7 @@ class line_rules {
 
   /// `of`: the kind whose polls the line keeps. `settings` and `random` outlive the rules.
   line_rules(const kind& of, const config& settings, random_source& random) noexcept
-      : polls_(of.polls), looks_(of.looks), settings_(settings), random_(random) {}
+      : polls_(of.polls), looks_(of.looks), ordered_(of.ordered()), settings_(settings), random_(random) {}
 
   // Events. Each is answered by one action.
   /// A waiter has come, and is the first.
@@ -119,6 +125,22 @@ class line_rules {
   /// A release of this client has its answer: so many others wait, as far as a kind with a queue knows.
   line_action released(std::uint64_t others, const line_conditions& at);
   line_action subscribed(const line_conditions& at);
+
+  // Of a kind with an order of all waiters.
+  /// Redis has answered which places stand, and the state of the lock. `others`: places of other clients.
+  line_action shown(const stand_answer& state, unsigned others, const line_conditions& at);
+  /// The places of waiters that have left stand no more.
+  line_action places_left(const line_conditions& at);
+  /// A release of this client has its answer: it is now the turn of `turn`.
+  enum class turn : std::uint8_t { nobody, ours, other, unknown };
+  line_action freed(turn turn, const line_conditions& at);
+  /// A release may take the lock for the first waiter, with that waiter's field. Then rides() follows.
+  bool may_ride(const line_conditions& at) const noexcept;
+  /// The release is sent. Its answer is that of an attempt, or rode_in_vain() follows.
+  void rides(const line_conditions& at);
+  /// The release has no answer about the lock, and the field may have it.
+  line_action rode_in_vain(const line_conditions& at);
+
   /// The server refuses the subscription.
   line_action unsubscribed(const failure& why, const line_conditions& at);
   /// The time of `park` has come.
@@ -151,6 +173,12 @@ class line_rules {
 
   // The state.
   bool trying() const noexcept { return step_ == step::trying; }
+  /// The attempt of the first waiter is a release.
+  bool riding() const noexcept { return trying() && riding_; }
+  /// The first waiter is parked because it is the turn of another client.
+  bool awaits_turn() const noexcept { return step_ == step::parked && awaits_turn_; }
+  /// The attempt of the first waiter names the place whose turn it was, because it has not come.
+  bool suspects() const noexcept { return suspects_; }
   bool blocked() const noexcept { return step_ == step::blocked; }
   /// The first waiter waits for nothing, for lack of memory.
   bool stuck() const noexcept { return step_ == step::idle; }
@@ -193,9 +221,12 @@ class line_rules {
   line_action busy(const attempt& answer, const line_conditions& at, line_action before);
   line_action heed(queue_place::heed when, const line_conditions& at);
   line_action woken_within(nanoseconds pause, const line_conditions& at);
+  nanoseconds patience() const;
+  line_action await_turn(nanoseconds pause, const line_conditions& at);
   line_action fail(const failure& why, const line_conditions& at, line_action before);
   line_action leave(const failure* why, line_action before = {}) const;
   line_action park(time_point until, step step, line_action before = {});
+  line_action park_lingering(time_point until, line_action before = {});
   line_action park_while_held(nanoseconds holder_ttl, time_point asked, nanoseconds poll, const line_conditions& at,
                               line_action before = {});
   time_point look_after(nanoseconds holder_ttl, time_point asked, nanoseconds poll, time_point now) const;
@@ -211,6 +242,7 @@ class line_rules {
 
   const decltype(kind::polls)& polls_;
   const nanoseconds looks_;
+  const bool ordered_;
   const config& settings_;
   random_source& random_;
   /// The line knows this by its attempts. It forgets it when it is over.
@@ -238,6 +270,11 @@ class line_rules {
   bool forgotten_ = false;                 // while trying: what the answer says about that is out of date
   bool later_ = false;                     // while trying: the same, after the pause of a queue
   bool cooling_down_ = false;              // while parked: other clients have their turns
+  bool riding_ = false;                    // while trying: the attempt is a release of this client
+  bool only_stands_ = false;               // while parked: the first waiter has asked nothing, its place stands
+  bool awaits_turn_ = false;               // while parked: until the place of another client should have come
+  bool suspects_ = false;                  // of the attempt under way
+  bool crowded_ = false;                   // the last answer about the queue: others wait, or have the lock
   bool lingers_ = false;
   bool listening_ = false;
   bool listens_ = false;

@@ -6,6 +6,13 @@
 #include <utility>
 
 namespace holdfast::detail {
+namespace {
+
+queue_place::duration pause_of(queue_place::duration reserve, random_source& random) {
+  return reserve + reserve / 2 + random.up_to(reserve / 2);
+}
+
+}  // namespace
 
 // A try_lock() stands nowhere. A client that does not listen would not hear that its turn has come.
 standing queue_place::sends(bool may_stand) noexcept {
@@ -40,8 +47,8 @@ queue_place::heed queue_place::released(std::uint64_t others) noexcept {
 
 milliseconds queue_place::reserve() const noexcept { return std::chrono::ceil<milliseconds>(reserve_); }
 
-queue_place::duration queue_place::pause(random_source& random) const {
-  return reserve_ + reserve_ / 2 + random.up_to(reserve_ / 2);
-}
+queue_place::duration queue_place::pause(random_source& random) const { return pause_of(reserve_, random); }
+
+queue_place::duration queue_place::patience(random_source& random) { return pause_of(longest_reserve, random); }
 
 }  // namespace holdfast::detail

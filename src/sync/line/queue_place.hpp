@@ -74,6 +74,8 @@ class queue_place {
   milliseconds reserve() const noexcept;
   /// The pause of `later`.
   duration pause(random_source& random) const;
+  /// The same for a called client whose link is perhaps slower than that of this one.
+  static duration patience(random_source& random);
 
  private:
   struct place {

@@ -19,10 +19,27 @@ void waiting_line::add(std::shared_ptr<acquisition> waiter) {
   if (caller.request.bound) bound_.emplace(std::pair(caller.request.owner, caller.seat.number), &caller);
   waiters_.push_back(caller.seat);
   caller.seat.kept = std::move(waiter);
+  if (places && !caller.asks_once()) places->rules.joined();
+}
+
+void waiting_line::keep_places(std::shared_ptr<place_keeper> keeper) {
+  places = std::move(keeper);
+  each_waiter([this](const acquisition& waiter) {
+    if (!waiter.asks_once()) places->rules.joined();
+  });
+}
+
+// The number of waiters before it that may have a place. A try_lock() has none.
+std::size_t waiting_line::place_of(const acquisition& waiter) const noexcept {
+  std::size_t before = 0;
+  for (auto seat = waiters_.begin(); &*seat != &waiter.seat && before < detail::places::most; ++seat)
+    if (!seat->kept->asks_once()) ++before;
+  return before;
 }
 
 std::shared_ptr<acquisition> waiting_line::take_out(acquisition& waiter) {
   HOLDFAST_ASSERT(waiter.seat.hook.is_linked());
+  if (places && !waiter.asks_once()) places->rules.left(place_of(waiter));
   waiters_.erase(waiters_.iterator_to(waiter.seat));
   if (waiter.request.bound) bound_.erase({waiter.request.owner, waiter.seat.number});
   return std::move(waiter.seat.kept);

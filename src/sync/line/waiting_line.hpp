@@ -14,6 +14,7 @@
 #include "sync/command/push_demand.hpp"
 #include "sync/line/acquisition.hpp"
 #include "sync/line/line_rules.hpp"
+#include "sync/line/place_keeper.hpp"
 
 namespace holdfast::detail {
 
@@ -42,7 +43,7 @@ class waiting_line {
   /// No call waits. The line lingers, or a release is under way.
   bool empty() const noexcept { return waiters_.empty(); }
   /// The line is of no use any more.
-  bool over() const noexcept { return empty() && rules.over(); }
+  bool over() const noexcept { return empty() && rules.over() && !places; }
   std::size_t size() const noexcept { return waiters_.size(); }
   acquisition& first() noexcept { return *waiters_.front().kept; }
   const acquisition& first() const noexcept { return *waiters_.front().kept; }
@@ -100,9 +101,15 @@ class waiting_line {
   line_rules rules;
   timer alarm;
   subscription messages;
+  /// Of a kind with an order of all waiters, while the line listens or places may stand. Null: otherwise.
+  std::shared_ptr<place_keeper> places;
+  /// Gives each waiter its place.
+  void keep_places(std::shared_ptr<place_keeper> keeper);
   push_demand::user pushes;  // while an attempt has asked for them, and the line listens
 
  private:
+  std::size_t place_of(const acquisition& waiter) const noexcept;
+
   using seats = boost::intrusive::list<
       line_seat, boost::intrusive::member_hook<line_seat, boost::intrusive::list_member_hook<>, &line_seat::hook>>;
 

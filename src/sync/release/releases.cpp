@@ -15,6 +15,9 @@
 namespace holdfast::detail {
 namespace {
 
+/// A place that nobody shows again has ended by then. See fair_lock.cpp.
+constexpr milliseconds place_lives(5000);
+
 // Short enough to need no memory.
 failure without_memory() { return {errc::unconfirmed, "no memory"}; }
 
@@ -120,6 +123,11 @@ class releases::task final : public script_command {
   bool repeated = false;
   bool of_hold = false;                   // it releases a hold, not an attempt
   departure wishes{};                     // of a kind with a queue
+  bool of_places = false;                 // of a kind with an order: it is leave_places()
+  renewal next{};                         // the same: the hold of the next waiter; its field is empty: there is none
+  std::optional<ride_answer> ride;        // the answer for it
+  time_point ride_sent{};                 // when the answered copy was sent
+  std::uint64_t ride_server = 0;          // the server that answered
   bool was_answered = false;              // another server has answered it before
   std::optional<std::uint64_t> heard_by;  // number of subscribers that got the message; empty: nothing was freed
   std::string last_failure;               // the detail of the last copy
@@ -150,6 +158,13 @@ class releases::task final : public script_command {
 
   releases& to_;
 };
+
+// Nothing is held, so the observer hears nothing.
+void releases::leave_places(release_host& of, shared_keys keys, owner_field place) {
+  auto given = make_pooled<task>(env_.blocks, *this, of, std::move(keys), place, place_lives);
+  given->of_places = given->was_answered = true;
+  begin(std::move(given), env_.now());
+}
 
 releases::~releases() {
   while (!under_way_.empty()) take_out(*under_way_.front().kept);
@@ -205,6 +220,10 @@ bool releases::answered_elsewhere(const answered_releases::entry& release) const
 
 void releases::start(std::shared_ptr<task> given, primary_set at, time_point now) {
   if (given->keys->of.queue) given->wishes = given->of.departs(*given->keys, given->of_hold);
+  if (given->keys->of.ordered() && given->of_hold) {
+    const auto rider = given->of.rides();
+    given->next = {given->keys.get(), rider.next, {rider.ttl}};
+  }
   const auto primaries = env_.servers.primaries();
   // One primary needs no common object: a pair of lock and unlock allocates only the task.
   if (primaries == 1) return begin(std::move(given), now);
@@ -236,14 +255,20 @@ void releases::begin(std::shared_ptr<task> given, time_point now) {
     // The other primaries go on. Their common result counts this task as failed.
     if (task.one_of) return end(task, without_memory());
     const auto given_up = take_out(task);
-    task.of.release_ends({.ends_turn = task.of_hold});
+    const ride_end ride{.next = task.next.field, .ttl = task.next.wanted.ttl, .answer = {}};
+    if (!ride.next.empty()) if_memory([&] { task.of.rode(ride); });
+    task.of.release_ends({.ends_turn = task.of_hold, .of_places = task.of_places, .unanswered = true});
     throw;
   }
 }
 
 // A repetition has the wishes of the first copy, which may have run. But a waiter that came since keeps the place.
-call releases::command_of(const task& task) {
+// A waiter that waits no more has released its field since.
+call releases::command_of(task& task) {
   const auto& row = task.keys->of;
+  if (task.of_places) return row.places.leave(*task.keys, task.field);
+  if (!task.next.field.empty() && (!task.repeated || task.of.still_rides(task.next.field)))
+    return row.places.release.make(*task.keys, task.field, task.next);
   if (!row.queue) return row.release.make(*task.keys, task.field);
   auto wishes = task.wishes;
   if (task.repeated && task.of.keeps_place(*task.keys)) wishes.leave = false;
@@ -271,18 +296,35 @@ void releases::on_late(task& task, const std::string& detail) {
   if (!if_memory([&] { task.pause.start(std::max(task.give_up, env_.now()), give_up); })) give_up();
 }
 
+answer<release_answer> releases::read(task& task, const outcome& outcome) {
+  const auto& row = task.keys->of;
+  if (!row.ordered()) return row.release.read(outcome);
+  if (task.of_places) return {row.places.stand.read(outcome).failed, {}};
+  auto ride = row.places.release.read(outcome);
+  if (ride.failed) return {std::move(ride.failed), {}};
+  task.ride_sent = outcome.sent;
+  task.ride_server = outcome.server;
+  task.ride = std::move(ride.value);
+  return {{}, task.ride->told};
+}
+
 void releases::answered(task& task, const outcome& outcome) {
   task.pause.stop();
   // The copy has run, or its connection has ended. A later acquire runs behind it, and need not wait any longer.
   if (task.tried && (!outcome.error || outcome.error == errc::unconfirmed)) std::exchange(task.tried, {})();
+  if (outcome.ran_in_part) {
+    task.may_have_run = true;
+    task.went_to = 0;
+  }
   if (outcome.error) return again(task, outcome);
-  const auto reply = task.keys->of.release.read(outcome);
+  const auto reply = read(task, outcome);
   if (reply.failed) {
     // The topology has paused, and a longer pause would outlast the move of the slot.
     if (wants_one_key(outcome)) task.backoff.reset();
     if (reply.failed->mends_itself()) return again(task, {reply.failed->code, {}, reply.failed->detail});
     return end(task, reply.failed);
   }
+  if (task.of_places) return end(task, std::nullopt);
   env_.note_withheld_message(outcome);
   task.heard_by = reply.value;
   // Every answer is kept, also "not yours": a server that takes over may still have the field.
@@ -343,11 +385,19 @@ void releases::end(task& task, const std::optional<failure>& failed) {
   } else if (!silent && (!waited_for || redis::error_of(failed) == errc::unconfirmed)) {
     step([&] { report(task, failed ? event_kind::release_given_up : event_kind::released_late, failed); });
   }
+  const bool rode = !task.next.field.empty();
+  if (rode)
+    step([&] { task.of.rode({task.next.field, task.next.wanted.ttl, task.ride, task.ride_sent, task.ride_server}); });
+  const bool turn_known = task.ride && task.ride->told;
   // With several primaries the host is notified once. An attempt that gives back a minority has freed nothing.
   task.of.release_ends(
       {.may_be_free = !silent && (!task.one_of || task.one_of->first_end()),
        .ends_turn = task.of_hold && (!task.one_of || task.one_of->ends_turn(task.heard_by.has_value())),
-       .heard_by = task.heard_by.value_or(0)});
+       .heard_by = task.heard_by.value_or(0),
+       .rode = rode,
+       .turn = turn_known ? std::optional<std::string_view>(task.ride->turn) : std::nullopt,
+       .of_places = task.of_places,
+       .unanswered = redis::error_of(failed) == errc::unconfirmed});
   if (under_way_.empty() && when_idle_) step([&] { std::exchange(when_idle_, {})(); });
   step.rethrow();
 }

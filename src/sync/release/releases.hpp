@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/backoff.hpp"
 #include "base/function.hpp"
@@ -18,6 +19,15 @@ namespace holdfast::detail {
 /// The text of a hold that Redis does not know.
 inline constexpr const char* not_ours = "Redis answered that its key is gone or another's";
 
+/// The end of a release that was to take a fair mutex for the next waiter of its client.
+struct ride_end {
+  owner_field next;                   // the field of that waiter
+  milliseconds ttl{};                 // of its hold
+  std::optional<ride_answer> answer;  // empty: there was none about the lock; the field may have it
+  time_point sent{};                  // as of redis::outcome
+  std::uint64_t server = 0;           // the same
+};
+
 /// The name whose field is released. It lives from release_begins() to release_ends().
 class release_host {
  public:
@@ -25,6 +35,11 @@ class release_host {
     bool may_be_free = true;     // also if the release found the key gone; perhaps no message says so
     bool ends_turn = false;      // it is the release of a hold, and the first end of it
     std::uint64_t heard_by = 0;  // number of subscribers that got its message
+    // Of a kind with an order of all waiters.
+    bool rode = false;                       // rode() has the answer
+    std::optional<std::string_view> turn{};  // the place whose turn it is; empty: unknown
+    bool of_places = false;                  // it was leave_places()
+    bool unanswered = false;                 // of leave_places(): the places may still stand
   };
   virtual void release_begins() = 0;
   /// The wishes for the client's place in the queue. Asked once for a release, of a kind that has a queue. `of_hold`:
@@ -32,6 +47,17 @@ class release_host {
   virtual departure departs(const lock_keys& keys, bool of_hold) = 0;
   /// The client's place in the queue is that of a waiter of this kind. Asked before a release is repeated.
   virtual bool keeps_place(const lock_keys& keys) const = 0;
+  // Of a kind with an order of all waiters.
+  /// The waiter for which the release of a hold takes the lock, by its field and its TTL. Empty: for nobody. Asked once
+  /// for a release. rode() follows, once, before release_ends().
+  struct rider {
+    owner_field next;
+    milliseconds ttl{};
+  };
+  virtual rider rides() { return {}; }
+  /// That waiter still waits for the release. Asked before it is repeated.
+  virtual bool still_rides(const owner_field&) const { return false; }
+  virtual void rode(const ride_end&) {}
   /// The host may be gone afterwards.
   virtual void release_ends(const release_end& end) = 0;
 
@@ -76,6 +102,9 @@ class releases {
   void release_in_background(release_host& of, shared_keys keys, owner_field field, milliseconds ttl,
                              function<void()> tried = {}, primary_set at = everywhere);
 
+  /// Takes all places of the client of this field out of the queue of a fair mutex. It goes on as a release does.
+  void leave_places(release_host& of, shared_keys keys, owner_field place);
+
   /// The server has answered that this field holds nothing, although its hold was not released. A server that takes its
   /// place may still have the field.
   void found_gone(const shared_keys& keys, const owner_field& field, milliseconds ttl, time_point now) noexcept;
@@ -114,9 +143,10 @@ class releases {
 
   void start(std::shared_ptr<task>, primary_set at, time_point now);
   void begin(std::shared_ptr<task>, time_point now);
-  static call command_of(const task& task);
+  static call command_of(task& task);
   void send(task&, time_point now);
   void on_late(task&, const std::string& detail);
+  static answer<release_answer> read(task&, const outcome&);
   void answered(task&, const outcome&);
   void again(task&, const outcome&);
   void tell_unconfirmed(task&, const std::string& detail);

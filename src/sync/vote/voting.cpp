@@ -11,6 +11,7 @@
 #include "protocol/replies.hpp"
 #include "protocol/vote/vote.hpp"
 #include "protocol/vote/vote_count.hpp"
+#include "sync/claim/terms.hpp"
 #include "sync/command/send_once.hpp"
 
 namespace holdfast::detail {
@@ -210,8 +211,10 @@ void voting::on_marker(std::size_t index, std::string text) {
 void voting::wait(std::size_t index, std::string marker) {
   auto& voter = each_[index];
   voter.seen = std::move(marker);
-  // Counted from now, even if another client began this wait earlier: its age is unknown, and longer is safe.
-  voter.until = env_.now() + env_.settings.red_lock.longest_ttl;
+  // Counted from now, even if another client began this wait earlier: its age is unknown, and longer is safe. The clock
+  // of this client may be fast, and that of a holder slow.
+  const auto longest = env_.settings.red_lock.longest_ttl;
+  voter.until = env_.now() + longest + drift_of(longest, env_.settings.drift);
   voter.now = stage::waiting;
   const auto why = why_no_vote(index).detail;
   env_.report({.kind = event_kind::vote_withheld, .detail = why});

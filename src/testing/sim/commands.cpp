@@ -5,6 +5,7 @@
 #include <limits>
 #include <map>
 
+#include "testing/sim/lists.hpp"
 #include "testing/sim/sorted_sets.hpp"
 
 namespace holdfast::sim {
@@ -33,7 +34,11 @@ reply del(database& db, const arguments& args) {
 
 reply type(database& db, const arguments& args) {
   const auto* entry = db.keys.find(args[1]);
-  return status_reply(!entry ? "none" : entry->hash() ? "hash" : entry->sorted() ? "zset" : "string");
+  return status_reply(!entry            ? "none"
+                      : entry->hash()   ? "hash"
+                      : entry->sorted() ? "zset"
+                      : entry->list()   ? "list"
+                                        : "string");
 }
 
 reply get(database& db, const arguments& args) {
@@ -251,41 +256,29 @@ struct command {
 };
 
 const std::map<std::string, command, std::less<>>& table() {
+  using namespace lists;
   using namespace sorted_sets;
   static const std::map<std::string, command, std::less<>> all{
-      {"decrby", {3, command::grows, decrby}},
-      {"del", {-2, command::writes, del}},
-      {"exists", {-2, command::reads, exists}},
-      {"flushall", {-1, command::writes, flushall}},
-      {"get", {2, command::reads, get}},
-      {"getrange", {4, command::reads, getrange}},
-      {"hdel", {-3, command::writes, hdel}},
-      {"hexists", {3, command::reads, hexists}},
-      {"hget", {3, command::reads, hget}},
-      {"hgetall", {2, command::reads, hgetall}},
-      {"hincrby", {4, command::grows, hincrby}},
-      {"hlen", {2, command::reads, hlen}},
-      {"hmget", {-3, command::reads, hmget}},
-      {"hset", {-4, command::grows, hset}},
-      {"incr", {2, command::grows, incr}},
-      {"incrby", {3, command::grows, incrby}},
-      {"persist", {2, command::writes, persist}},
-      {"pexpire", {3, command::writes, pexpire}},
-      {"pttl", {2, command::reads, pttl}},
-      {"publish", {3, command::reads, publish}},
-      {"pubsub", {-2, command::reads, pubsub}},
-      {"set", {-3, command::grows, set}},
-      {"spublish", {3, command::reads, spublish}},
-      {"time", {1, command::reads, time}},
-      {"type", {2, command::reads, type}},
-      {"zadd", {-4, command::grows, zadd}},
-      {"zcard", {2, command::reads, zcard}},
-      {"zcount", {4, command::reads, zcount}},
-      {"zpopmin", {2, command::writes, zpopmin}},
-      {"zrange", {-4, command::reads, zrange}},
-      {"zrangebyscore", {-4, command::reads, zrangebyscore}},
-      {"zrank", {3, command::reads, zrank}},
-      {"zrem", {-3, command::writes, zrem}},
+      {"decrby", {3, command::grows, decrby}},     {"del", {-2, command::writes, del}},
+      {"exists", {-2, command::reads, exists}},    {"flushall", {-1, command::writes, flushall}},
+      {"get", {2, command::reads, get}},           {"getrange", {4, command::reads, getrange}},
+      {"hdel", {-3, command::writes, hdel}},       {"hexists", {3, command::reads, hexists}},
+      {"hget", {3, command::reads, hget}},         {"hgetall", {2, command::reads, hgetall}},
+      {"hincrby", {4, command::grows, hincrby}},   {"hlen", {2, command::reads, hlen}},
+      {"hmget", {-3, command::reads, hmget}},      {"hset", {-4, command::grows, hset}},
+      {"incr", {2, command::grows, incr}},         {"incrby", {3, command::grows, incrby}},
+      {"lindex", {3, command::reads, lindex}},     {"llen", {2, command::reads, llen}},
+      {"lpop", {2, command::writes, lpop}},        {"lrange", {4, command::reads, lrange}},
+      {"lrem", {4, command::writes, lrem}},        {"persist", {2, command::writes, persist}},
+      {"pexpire", {3, command::writes, pexpire}},  {"pttl", {2, command::reads, pttl}},
+      {"publish", {3, command::reads, publish}},   {"pubsub", {-2, command::reads, pubsub}},
+      {"rpush", {-3, command::grows, rpush}},      {"set", {-3, command::grows, set}},
+      {"spublish", {3, command::reads, spublish}}, {"time", {1, command::reads, time}},
+      {"type", {2, command::reads, type}},         {"zadd", {-4, command::grows, zadd}},
+      {"zcard", {2, command::reads, zcard}},       {"zcount", {4, command::reads, zcount}},
+      {"zincrby", {4, command::grows, zincrby}},   {"zpopmin", {2, command::writes, zpopmin}},
+      {"zrange", {-4, command::reads, zrange}},    {"zrangebyscore", {-4, command::reads, zrangebyscore}},
+      {"zrank", {3, command::reads, zrank}},       {"zrem", {-3, command::writes, zrem}},
       {"zscore", {3, command::reads, zscore}},
   };
   return all;
@@ -295,7 +288,8 @@ const std::map<std::string, command, std::less<>>& table() {
 bool has_changed(const command& command, const reply& reply) {
   if (reply.is_error() || reply.type == kind::nil) return false;
   if (command.form == command::grows) return true;
-  return reply.type == kind::array ? !reply.elements.empty() : reply.integer > 0;
+  if (reply.type == kind::array) return !reply.elements.empty();
+  return reply.type == kind::string || reply.integer > 0;
 }
 
 reply run_write(database& db, const command& command, const std::string& name, const arguments& args) {

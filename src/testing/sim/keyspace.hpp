@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <optional>
 #include <set>
@@ -49,15 +50,18 @@ class sorted_set {
   std::map<std::string, double, std::less<>> scores_;
 };
 
-/// The data of a Redis server: strings, hashes and sorted sets, each perhaps with an end.
+using list_value = std::deque<std::string>;
+
+/// The data of a Redis server: strings, hashes, sorted sets and lists, each perhaps with an end.
 class keyspace {
  public:
   struct entry {
-    std::variant<std::string, hash_value, sorted_set> value;
+    std::variant<std::string, hash_value, sorted_set, list_value> value;
     std::optional<wall_ms> expires;
     const hash_value* hash() const noexcept { return std::get_if<hash_value>(&value); }
     const std::string* text() const noexcept { return std::get_if<std::string>(&value); }
     const sorted_set* sorted() const noexcept { return std::get_if<sorted_set>(&value); }
+    const list_value* list() const noexcept { return std::get_if<list_value>(&value); }
     bool operator==(const entry&) const = default;
   };
   using entries = std::map<std::string, entry, std::less<>>;
@@ -68,7 +72,7 @@ class keyspace {
 
   entry* find(std::string_view key);
   const entry* find(std::string_view key) const;
-  /// The hash or sorted set at `key`, made when there is nothing; null for a value of another type.
+  /// The hash, sorted set or list at `key`, made when there is nothing; null for a value of another type.
   template <class Value>
   Value* to_write(std::string_view key) {
     if (auto* found = find(key)) return std::get_if<Value>(&found->value);

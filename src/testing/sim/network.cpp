@@ -4,6 +4,7 @@
 #include <boost/asio/error.hpp>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "redis/subscription_table.hpp"
@@ -29,6 +30,17 @@ std::string line_of(const reply& reply) {
   return line + "]";
 }
 
+/// A command of a handshake or a check: no other client can tell whether it has run.
+bool is_private(const std::vector<std::string>& command) {
+  static constexpr std::string_view of_handshake[] = {"auth", "hello", "info", "ping", "role", "select"};
+  static constexpr std::string_view of_client[] = {"id", "setinfo", "setname"};
+  const auto is_among = [](const auto& all, const std::string& word) {
+    return std::find(std::begin(all), std::end(all), lower(word)) != std::end(all);
+  };
+  return is_among(of_handshake, command.front()) ||
+         (command.size() > 1 && lower(command[0]) == "client" && is_among(of_client, command[1]));
+}
+
 /// The key of a push; empty: it is none, or about all keys.
 std::string pushed_key(const reply& reply) {
   if (reply.elements.size() != 3 || reply.elements[1].text != redis::push_channel) return {};
@@ -38,7 +50,9 @@ std::string pushed_key(const reply& reply) {
 
 }  // namespace
 
-wire::wire(route& way, home_ptr at) : way_(way), home_(std::move(at)) {}
+wire::wire(route& way, home_ptr at)
+    : way_(way), home_(std::move(at)), name_(way.name_ + '/' + std::to_string(++way.wires_made_)),
+      up_{name_ + " up", &way, &way.server_}, down_{name_ + " down", &way.server_, &way} {}
 
 std::size_t wire::take_at_once(std::size_t size) {
   constexpr std::uint64_t one_in = 64;
@@ -51,7 +65,8 @@ void wire::write(std::string_view bytes) {
     auto command = std::make_shared<std::vector<std::string>>();
     for (auto& word : reply->elements) command->push_back(std::move(word.text));
     up_free_ = std::max(up_free_, way_.plan_.now() + way_.delay());
-    way_.plan_.at(up_free_, [self = shared_from_this(), command] { self->arrive(command); });
+    way_.plan_.send(
+        up_, up_free_, [self = shared_from_this(), command] { self->arrive(command); }, is_private(*command));
   }
   if (!way_.at_next_write) return;
   way_.plan_.after(way_.random_.up_to(2 * (way_.now.latency + way_.now.jitter)),
@@ -100,7 +115,7 @@ void wire::send_down(const reply& reply, bool message) {
   way_.note(message ? "message" : "answers", line_of(reply));
   down_free_ = std::max(down_free_, way_.plan_.now() + way_.delay() + (message ? way_.message_delay : nanoseconds()));
   if (message && way_.message_delay != nanoseconds()) ++way_.did.messages_delayed;
-  way_.plan_.at(down_free_, [self = shared_from_this(), bytes = encode(reply), key = pushed_key(reply)] {
+  way_.plan_.send(down_, down_free_, [self = shared_from_this(), bytes = encode(reply), key = pushed_key(reply)] {
     if (self->ended_ || self->closed_) return;
     if (self->loses_down_) {
       ++self->way_.did.lost;
@@ -146,7 +161,7 @@ void wire::end_at_client() {
 
 void wire::end_at_server(nanoseconds delay) {
   const auto when = std::max({up_free_, held_until_, way_.plan_.now() + way_.delay()}) + delay;
-  way_.plan_.at(when, [self = shared_from_this()] {
+  way_.plan_.send(up_, when, [self = shared_from_this()] {
     self->way_.server_.arrive([self] { self->way_.server_.program().disconnect(self->session_); });
   });
 }
@@ -157,7 +172,7 @@ void wire::kill() {
 }
 
 void wire::end_from_server() {
-  way_.plan_.at(std::max(down_free_, way_.plan_.now() + way_.delay()), [self = shared_from_this()] {
+  way_.plan_.send(down_, std::max(down_free_, way_.plan_.now() + way_.delay()), [self = shared_from_this()] {
     if (!self->loses_down_) self->end_at_client();
   });
   session_ = 0;
@@ -165,24 +180,28 @@ void wire::end_from_server() {
 
 void route::dial(const home_ptr& from, dialled done) {
   const auto answer = [this, from, done = std::move(done)](error_code why, std::shared_ptr<wire> wire) {
-    plan_.after(delay(), [from, done, why, wire] { from->post([done, why, wire] { done(why, wire); }); });
+    plan_.send(is_answered_, plan_.now() + delay(),
+               [from, done, why, wire] { from->post([done, why, wire] { done(why, wire); }); });
   };
-  plan_.after(delay(), [this, from, answer] {
-    if (blocked) {
-      ++did.lost;
-      return note("connect lost");
-    }
-    if (unreachable) return answer(asio::error::network_unreachable, nullptr);
-    if (server_.down()) return answer(asio::error::connection_refused, nullptr);
-    const auto dialled_wire = std::make_shared<wire>(*this, from);
-    wires_.push_back(dialled_wire);
-    server_.expect(dialled_wire);
-    server_.arrive([this, dialled_wire] {
-      dialled_wire->session_ = server_.accept(dialled_wire);
-      note("connected");
-    });
-    answer({}, dialled_wire);
-  });
+  plan_.send(
+      dials_, plan_.now() + delay(),
+      [this, from, answer] {
+        if (blocked) {
+          ++did.lost;
+          return note("connect lost");
+        }
+        if (unreachable) return answer(asio::error::network_unreachable, nullptr);
+        if (server_.down()) return answer(asio::error::connection_refused, nullptr);
+        const auto dialled_wire = std::make_shared<wire>(*this, from);
+        wires_.push_back(dialled_wire);
+        server_.expect(dialled_wire);
+        server_.arrive([this, dialled_wire] {
+          dialled_wire->session_ = server_.accept(dialled_wire);
+          note("connected");
+        });
+        answer({}, dialled_wire);
+      },
+      true);
 }
 
 std::vector<std::shared_ptr<wire>> route::wires() {

@@ -63,6 +63,9 @@ class wire final : public server_connection, public std::enable_shared_from_this
   bool has_input() const noexcept { return !inbox_.empty(); }
   bool ended() const noexcept { return ended_ || closed_; }
   const sim::home& client() const noexcept { return *home_; }
+  const std::string& name() const noexcept { return name_; }
+  const flow& up() const noexcept { return up_; }
+  const flow& down() const noexcept { return down_; }
   /// How much of so many bytes is taken at once.
   std::size_t take_at_once(std::size_t size);
 
@@ -96,6 +99,8 @@ class wire final : public server_connection, public std::enable_shared_from_this
 
   route& way_;
   const home_ptr home_;
+  const std::string name_;
+  const flow up_, down_;
   node::session_id session_ = 0;
   redis::reader parser_;  // of what the client writes
   std::string inbox_;
@@ -112,6 +117,8 @@ class route {
 
   route(scheduler& plan, server& to, detail::random_source& random, trace& log, std::string name)
       : plan_(plan), server_(to), random_(random), log_(log), name_(std::move(name)) {}
+  route(const route&) = delete;
+  route& operator=(const route&) = delete;
 
   /// `done` is called where the client hears, once; never while the way is blocked.
   void dial(const home_ptr& from, dialled done);
@@ -156,6 +163,8 @@ class route {
   detail::random_source& random_;
   trace& log_;
   const std::string name_;
+  const flow dials_{name_ + " dials", this, &server_}, is_answered_{name_ + " is answered", &server_, this};
+  std::size_t wires_made_ = 0;
   std::vector<std::weak_ptr<wire>> wires_;
 };
 

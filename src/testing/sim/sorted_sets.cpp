@@ -137,6 +137,21 @@ reply zcount(database& db, const arguments& args) {
   });
 }
 
+reply zincrby(database& db, const arguments& args) {
+  const auto by = to_score(args[2]);
+  if (!by) return error_reply("ERR value is not a valid float");
+  auto* entry = db.keys.find(args[1]);
+  if (entry && !entry->sorted()) return wrong_type();
+  const auto before = entry ? entry->sorted()->score_of(args[3]) : std::nullopt;
+  const double score = before.value_or(0) + *by;
+  if (std::isnan(score)) return error_reply("ERR resulting score is not a number (NaN)");
+  db.stayed = before == score;
+  db.keys.to_write<sorted_set>(args[1])->set(args[3], score);
+  // Redis answers with the score as it was before a small set made 0 of it.
+  const bool minus_zero = !before && score == 0 && args[2].front() == '-';
+  return string_reply(minus_zero ? "-0" : text_of(score));
+}
+
 reply zpopmin(database& db, const arguments& args) {
   auto* entry = db.keys.find(args[1]);
   if (!entry) return none;

@@ -8,6 +8,7 @@ namespace holdfast::sim::sorted_sets {
 reply zadd(database&, const arguments&);
 reply zcard(database&, const arguments&);
 reply zcount(database&, const arguments&);
+reply zincrby(database&, const arguments&);
 reply zpopmin(database&, const arguments&);
 reply zrange(database&, const arguments&);
 reply zrangebyscore(database&, const arguments&);

@@ -96,6 +96,7 @@ void command_routing::heard(routed_command& command, const redis::outcome& outco
   const auto next = command.policy.on_reply(outcome.reply, by.at, reach_, services_.now());
   using kind = redirects::step::kind;
   if (next.type == kind::deliver) return finish(command, outcome);
+  command.ran_in_part |= ended_in_script(outcome.reply.text);
   command.refusal = redis::fail(by, errc::unreachable, redis::quoted(by, outcome.reply.text)).detail;
   command.try_again = next.type == kind::same_node ? std::make_unique<const redis::outcome>(outcome) : nullptr;
   if (command.unwanted) return give_up(command);
@@ -123,10 +124,14 @@ void command_routing::left_node(routed_command& command) {
 
 void command_routing::finish(routed_command& command, const redis::outcome& outcome) {
   const auto asked = command.asked.command;
+  const bool ran_in_part = command.ran_in_part;
   left_node(command);
   command.pause.stop();
   open_.remove(command);
-  asked->answered(outcome);
+  if (!ran_in_part) return asked->answered(outcome);
+  auto known = outcome;
+  known.ran_in_part = true;
+  asked->answered(known);
 }
 
 redis::outcome command_routing::refused(const routed_command& command) const {

@@ -27,12 +27,12 @@ std::optional<unsigned> number_in(std::string_view text) {
 bool says_not_now(std::string_view error) {
   for (const std::string_view begins : {"CLUSTERDOWN", "LOADING", "MASTERDOWN", "READONLY"})
     if (error.starts_with(begins)) return true;
-  for (const std::string_view within : {"READONLY You can't write", "access a non local key"})
-    if (error.find(within) != error.npos) return true;
-  return false;
+  return error.find("READONLY You can't write") != error.npos || ended_in_script(error);
 }
 
 }  // namespace
+
+bool ended_in_script(std::string_view error) noexcept { return error.find("access a non local key") != error.npos; }
 
 std::optional<redirect> read_redirect(std::string_view error, const redis::address& answered_by,
                                       const reach_by& reach) {

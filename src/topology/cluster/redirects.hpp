@@ -12,6 +12,9 @@
 
 namespace holdfast::detail {
 
+/// A key was moved away between two accesses of one script: it may have written before.
+bool ended_in_script(std::string_view error) noexcept;
+
 /// "MOVED 3999 127.0.0.1:6381" or "ASK 3999 127.0.0.1:6381". An empty host is the host of the node that answered. The
 /// last colon ends an IPv6 address.
 struct redirect {

@@ -46,6 +46,7 @@ class routed_command final : public redis::command {
   redis::ticket sent_as = 0;
   std::optional<redis::address> named;  // its next node, if that is not the owner of its slot
   bool asking = false;
+  bool ran_in_part = false;               // as of redis::outcome
   time_point resume = time_point::max();  // while it waits: until then; max: until its slot has an owner
   bool unwanted = false;                  // its sender has withdrawn it: it is not sent anew
   bool reported_late = false;

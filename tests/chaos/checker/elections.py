@@ -38,6 +38,11 @@ def rising(history):
             yield "R14", f"{sight} saw the term {sight.term}, and {known.before(sight.begin)} was known before"
 
 
+def given_back(sight, lead):
+    """The term of an earlier grant of the same call. It came too late, and the call asked again."""
+    return lead.term is not None and sight.term < lead.term and sight.begin < lead.elected_at
+
+
 def truthful(history):
     """A value is seen with its leader's term alone, from its call on, and not once something newer is confirmed."""
     leads = {value: lead for lead in history.campaigns for value in (lead.value, lead.proclaimed) if value is not None}
@@ -47,7 +52,8 @@ def truthful(history):
         if lead is None or sight.end < (lead.begin if sight.value == lead.value else lead.proclaim_begun):
             yield "R14", f"{sight} saw the value {sight.value!r}, which nobody had given"
             continue
-        if terms.setdefault(sight.term, lead) is not lead or lead.term not in (None, sight.term):
+        of_lead = lead.term in (None, sight.term) or given_back(sight, lead)
+        if terms.setdefault(sight.term, lead) is not lead or not of_lead:
             yield "R14", f"{sight} saw the value of {lead} with the term {sight.term} of another"
         if sight.value == lead.value and lead.proclaim_confirmed is not None and lead.proclaim_confirmed < sight.begin:
             yield "R14", f"{sight} saw the value of {lead} that was replaced before"

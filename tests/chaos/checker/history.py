@@ -93,6 +93,7 @@ class Process:
         self.name = name
         self.foreign = name.startswith("peer-")
         self.worker = None
+        self.started_at = None
         self.killed_at = None
         self.ended = False
         self.status = None  # with which it ended; -1: it did not
@@ -133,6 +134,11 @@ class Operation:
     @property
     def fenced(self):
         return self.kind == "fenced"
+
+    @property
+    def fair(self):
+        """All that wait for the lock stand in one line."""
+        return self.kind == "fair"
 
     @property
     def reads(self):
@@ -431,7 +437,7 @@ def read_worker(history, path):
         history.events += 1
         kind, t = event["ev"], event["t"]
         if kind == "started":
-            process.worker = event["worker"]
+            process.worker, process.started_at = event["worker"], t
         elif kind == "acquire":
             whole = wholes[event["whole"]] if "whole" in event else None
             operations[event["op"]] = operation = Operation(process, line, event, whole)

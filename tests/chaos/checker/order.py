@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSL-1.0
-"""R9: the order in which those are served who wait for one lock: in one client, and, where all clients take turns, between clients."""
+"""R9: the order in which those are served who wait for one lock: in one client, and, where all clients take turns, between clients. A
+fair_mutex has fairness.py besides."""
 from bisect import bisect_right
 from collections import Counter, defaultdict
 
@@ -12,18 +13,25 @@ GOES_ON = 2000 * MS  # for no longer than that an unlock does which Redis has no
 MOST_TURNS = 8  # of one client while another waits: nobody keeps the order, so that it is no more than likely; 5 were seen
 
 
+class Unconfirmed:
+    """When unlocks ended that Redis had not confirmed. Their owner waits for the end of that first, and then stands in line."""
+
+    def __init__(self, history):
+        self.ends = defaultdict(list)
+        for hold in history.holds:
+            self.ends[hold.of.key, hold.lock] += [until for _, until, left, error, _ in hold.releases if left == 0 and error]
+
+    def delays(self, operation):
+        ends = self.ends.get((operation.key, operation.lock), [])
+        return any(until is not None and 0 <= operation.begin - until < GOES_ON for until in ends)
+
+
 def in_client(history, breaks):
-    """Who asked first has it first. Who asks once does not wait; any of several, and all of them, wait in several lines at once. An owner
-    whose unlock was not confirmed waits for the end of that first, and then stands in line."""
-    unconfirmed = defaultdict(list)
-    for hold in history.holds:
-        unconfirmed[hold.of.key, hold.lock] += [until for _, until, left, error, _ in hold.releases if left == 0 and error]
-    lines = defaultdict(list)
+    """Who asked first has it first. Who asks once does not wait; any of several, and all of them, wait in several lines at once."""
+    unconfirmed, lines = Unconfirmed(history), defaultdict(list)
     for operation in history.operations:
-        where = operation.key, operation.lock
-        delayed = any(until is not None and 0 <= operation.begin - until < GOES_ON for until in unconfirmed[where])
-        if operation.outcome == "acquired" and stands_in_line(operation) and not delayed:
-            lines[where].append(operation)
+        if operation.outcome == "acquired" and stands_in_line(operation) and not unconfirmed.delays(operation):
+            lines[operation.key, operation.lock].append(operation)
     for served in lines.values():
         served.sort(key=lambda operation: operation.end)
         last = None  # of those that were served: who asked last
@@ -60,8 +68,8 @@ def between_clients(history, breaks):
     calls, obstacles = Calls(history), Obstacles(history)
     trouble = disturbed(history) + [stall for process in history.processes for stall in process.stopped]
     for lock, holds in by_lock(history.holds).items():
-        if any(hold.process.foreign or hold.of.capacity > 1 or hold.of.of_side for hold in holds):
-            continue  # a peer takes no turns, several may have permits at once, and readers and writers have R10
+        if any(hold.process.foreign or hold.of.capacity > 1 or hold.of.of_side or hold.of.fair for hold in holds):
+            continue  # a peer takes no turns, several may have permits at once, sides have R10, and fair ones stand in one line
         begins = [hold.begin for hold in holds]
         quiet = Quiet(trouble + calls.forced[lock] + obstacles.anywhere(lock))
         for operation in calls.of_lock[lock]:

@@ -7,7 +7,7 @@ from .history import MS
 RECOVERY = 1500 * MS  # the longest pauses before the next attempt to connect and to lock, together
 HARMLESS = ("flush scripts", "foreign release", "false messages", "kill a sentinel")
 FORGETTING = ("restart the server with its data", "restart the server empty", "restart the server with old data", "flush all")
-COMMANDS_PASS = HARMLESS + ("lose messages", "kill subscribers", "delete locks")
+COMMANDS_PASS = HARMLESS + ("lose messages", "kill subscribers", "delete locks", "lose queues")
 SILENCE = 20 * MS  # for so long one connection may be silent before it is given up; somebody has an answer every other millisecond
 
 SILENCE_OF_ONE = 40 * MS  # of all clients of a process

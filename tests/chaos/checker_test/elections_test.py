@@ -92,6 +92,13 @@ class Elections(RuleTest):
             self.see(story, 16, 20, term, f"value-{op}")
             self.judge(story, kept, "with the term 9 of another")
 
+    def test_a_grant_that_came_too_late_has_a_term_of_its_own_until_the_next(self):
+        for begin, term, kept in ((11, 6, True), (14, 6, True), (14, 8, False)):
+            story = self.story()
+            op = self.lead(story, 10, 30, 7)
+            self.see(story, begin, 20, term, f"value-{op}")
+            self.judge(story, kept, f"with the term {term} of another")
+
     def test_a_term_has_one_leader(self):
         story = self.story()
         first, second = self.lead(story, 10, None, None), self.lead(story, 10, None, None, worker=2)

@@ -45,8 +45,8 @@ class Story:
     def stolen(self, begin, end, cpu=0):
         self.add("machine", end, "stolen", cpu=cpu, time=int((end - begin) * MS))
 
-    def start(self, worker):
-        self.add(self.file_of(worker), 0, "started", worker=worker, life=1)
+    def start(self, worker, t=0):
+        self.add(self.file_of(worker), t, "started", worker=worker, life=1)
 
     def ask(self, begin, worker=0, lock="lock-0", wait=-1, ttl=TTL, renewed=True, client=0, kind="plain", **terms):
         self.operations += 1
@@ -100,10 +100,10 @@ class Story:
         if t is not None:
             self.add(self.file_of(worker), t, ev, **fields, **({"error": error} if error else {}))
 
-    def chatter(self, begin, end):
-        """Worker 0 has answers all the time."""
+    def chatter(self, begin, end, worker=0):
+        """A worker has answers all the time."""
         for t in range(begin, end, 10):
-            self.hold(t, t + 4, lock="lock-of-0")
+            self.hold(t, t + 4, worker=worker, lock=f"lock-of-{worker}")
 
     def force(self, begin, end, worker=0, lock="lock-0"):
         self.operations += 1

@@ -8,7 +8,7 @@ import check_history
 class Strength(unittest.TestCase):
     found = {"acquisitions": 100, "waited": 34, "of any_of": 1, "of multi_lock": 1, "of a semaphore": 1, "of readers": 1, "of writers": 1,
              "readers beside another client's": 1, "judged waits of readers": 1, "judged waits of writers": 1, "looks at permits": 1, "judged changes": 1, "latches opened": 1, "leaders": 1,
-             "leaders seen": 1, "judged observers": 1, "of peers": 1,
+             "leaders seen": 1, "judged observers": 1, "of peers": 1, "of fair locks": 1, "judged waits of fair locks": 1,
              "votes withheld": 1, "lost updates": 1, "hand-overs": {"in a client": 1, "between clients": 1}}
 
     def weaknesses(self, campaign="within", least=0, **weak):
@@ -36,6 +36,8 @@ class Strength(unittest.TestCase):
             self.assertEqual(self.weaknesses(campaign, **{"leaders": 0}), campaign in ("within", "outside"))
             self.assertEqual(self.weaknesses(campaign, **{"leaders seen": 0}), campaign in ("within", "outside"))
             self.assertEqual(self.weaknesses(campaign, **{"judged observers": 0}), campaign == "within")
+            self.assertEqual(self.weaknesses(campaign, **{"of fair locks": 0}), of_several)
+            self.assertEqual(self.weaknesses(campaign, **{"judged waits of fair locks": 0}), campaign in ("within", "outside"))
             self.assertEqual(self.weaknesses(campaign, **{"of peers": 0}), campaign == "beside")
             self.assertEqual(self.weaknesses(campaign, **{"votes withheld": 0}), 1 - of_several)
 

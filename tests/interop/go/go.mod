@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSL-1.0
 module holdfast/interop
 
 go 1.22

@@ -32,6 +32,8 @@ constexpr nanoseconds look = std::chrono::milliseconds(500);
 /// Of a shared mutex: an unlock, the message to the next client, its command and the answer. Each way takes 2 ms at
 /// most, and a command that the node has forgotten is repeated.
 constexpr nanoseconds hand_over = std::chrono::milliseconds(15);
+/// Of a fair mutex: the time in which a client that does not come when it is called is called again and skipped.
+constexpr nanoseconds skipped = std::chrono::milliseconds(430);
 /// The time in which the first calls of a client make its connections, and the node learns the scripts.
 constexpr nanoseconds first_connections = std::chrono::milliseconds(200);
 /// The time after a grant in which readers of a client join its hold, and in which its writers pass theirs on.

@@ -52,9 +52,10 @@ void election_judge::told(std::uint64_t call, const std::string& name, const lea
   check_term(call, election, now);
 }
 
-// Another primary may be older, and then nobody knows which term is the newest.
+// Another primary may be older, and then nobody knows which term is the newest. A counter that the server has lost is 0
+// until somebody campaigns; told() has compared it with the node.
 void election_judge::check_term(std::uint64_t call, election_record& election, const leader& now) {
-  if (!now) return;
+  if (!now || now->term == 0) return;
   const auto& record = known_.calls.at(call);
   if (record.knows && now->term < record.knows->term)
     accuse(call, "was told of the term " + std::to_string(now->term) + " after " + std::to_string(record.knows->term));

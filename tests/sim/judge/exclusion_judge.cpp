@@ -40,7 +40,9 @@ void exclusion_judge::look_at(hold_record& each) {
   if (known_.excused.broken_or_forgotten_at(each.name()) < backed.value_or(first_confirmed))
     known_.accuse(*each.client,
                   "claims " + each.name() + (until ? " longer than the node keeps it" : ", which it does not hold"));
-  if (!each.uncovered_since) each.uncovered_since = now;
+  // A command of several keys is refused while their slot moves, so no renewal can tell.
+  const bool several_keys = known_.stored.shared_of(each.name()) != nullptr;
+  if (!each.uncovered_since || (several_keys && known_.servers.moves(each.name()))) each.uncovered_since = now;
   const auto undisturbed = known_.clients.undisturbed_from(*each.client);
   const auto noticed = std::max({*each.uncovered_since, undisturbed, each.renewed_since}) +
                        nanoseconds(each.longest_ttl) / 3 + bounds::journey;

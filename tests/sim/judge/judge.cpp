@@ -64,6 +64,7 @@ void judge::granted(sim_client& client, const record_ptr& lease, bool fenced) {
   clients_.granted(client, hold);
   if (const auto* first = known_.holds.granted(client, lease)) {
     exclusion_.granted(*first, lease->asked.ttl);
+    fair_.granted(*first);
     // The owner may have re-entered a lock that another call of it has got together with others and has not returned.
     tokens_.granted(*first, fenced || several_.acquired_together(first->field));
   }
@@ -111,6 +112,7 @@ void judge::look() {
       [&](const auto& each) { return each.over && each.hold->count() == 0 && !known_.delayed(each); });
   exclusion_.compare_claims();
   shared_.note_sections();
+  fair_.note_calls();
   const auto next = known_.plan.next().value_or(time_point::max());
   if (known_.now() < next_glance_ && next < next_glance_) return;
   next_glance_ = known_.now() + bounds::glance;
@@ -119,6 +121,7 @@ void judge::look() {
   latches_.look();
   elections_.look();
   shared_.look();
+  fair_.look();
   residue_.look();
 }
 

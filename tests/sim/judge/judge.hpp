@@ -15,6 +15,7 @@
 //   latch_judge        each call counts once, and nobody waits for an open latch
 //   election_judge     observers are told of each leader, and values are those that were proclaimed last
 //   shared_judge       readers and writers are admitted, and wait no longer than others need
+//   fair_judge         each waiter of a fair mutex has a place, and the first of them is served
 //   residue_judge      no field, key or subscription is left
 //   succession_judge   nobody talks to a primary that was replaced
 //   answer_judge       each call is answered once
@@ -34,6 +35,7 @@
 #include "sim/judge/count_judge.hpp"
 #include "sim/judge/election_judge.hpp"
 #include "sim/judge/exclusion_judge.hpp"
+#include "sim/judge/fair_judge.hpp"
 #include "sim/judge/latch_judge.hpp"
 #include "sim/judge/lease_end_judge.hpp"
 #include "sim/judge/permit_judge.hpp"
@@ -54,13 +56,17 @@ class judge {
   void add(sim_client& client) { known_.clients.add(client); }
   void add(const detail::permit_keys& of_a_semaphore) { known_.stored.add(of_a_semaphore); }
   void add_shared(const detail::lock_keys& keys) { known_.stored.add_shared(keys); }
+  void add_fair(const detail::lock_keys& keys) { known_.stored.add_fair(keys); }
   void add_latch(const detail::lock_keys& keys) {
     known_.stored.add_latch(keys);
     latches_.add(keys);
   }
   void add_election(const detail::lock_keys& keys) { elections_.add(keys); }
-  /// Each name is a shared mutex of clients of the library, and no fault strikes.
-  void expect_bounds() { shared_.expect_bounds(); }
+  /// Each name is a shared or a fair mutex of clients of the library, and no fault strikes.
+  void expect_bounds() {
+    shared_.expect_bounds();
+    fair_.expect_order();
+  }
 
   // Calls: each must be answered once.
   std::uint64_t begin(const sim_client& client, std::string text);
@@ -205,6 +211,7 @@ class judge {
   latch_judge latches_{known_};
   election_judge elections_{known_};
   shared_judge shared_{known_};
+  fair_judge fair_{known_};
   residue_judge residue_{known_};
   succession_judge succession_{known_};
   answer_judge answers_{known_};

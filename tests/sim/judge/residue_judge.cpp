@@ -10,9 +10,17 @@
 
 namespace holdfast::sim {
 
+// A command for places names its client, and then their numbers.
 void residue_judge::ran_unfenced(std::size_t machine, const arguments& command) {
-  for (const auto& word : command)
-    if (known_.clients.owner_of(word)) known_.fields.at(known_.servers.unit_of(machine), word).unfenced = true;
+  const auto node = known_.servers.unit_of(machine);
+  const auto queues = std::ranges::find_if(command, [&](const auto& word) { return known_.stored.fair_of(word); });
+  for (auto word = command.begin(); word != command.end(); ++word) {
+    if (!known_.clients.owner_of(*word)) continue;
+    known_.fields.at(node, *word).unfenced = true;
+    for (auto number = word + 1; queues != command.end() && number != command.end(); ++number)
+      known_.fields.at(node, storage::place_of(*word + ':' + *number, known_.stored.fair_of(*queues)->queue)).unfenced =
+          true;
+  }
 }
 
 // A key that is over counts, too: it may come back.
@@ -79,6 +87,16 @@ void residue_judge::note_unasked_permits() {
   }
 }
 
+// A caller that waits has one place.
+bool residue_judge::has_needless_places(std::size_t node, const fair_names& of, const sim_client& client) const {
+  const auto* queue = known_.stored.find(node, of.queue);
+  const auto places = std::ranges::count_if(*queue->list(), [&](const auto& place) { return client.owns(place); });
+  const auto waiters = std::ranges::count_if(known_.calls.all(), [&](const auto& each) {
+    return each.second.client == &client && each.second.waits_for_lock(of.name);
+  });
+  return places > waiters;
+}
+
 void residue_judge::visit_fields() {
   note_unasked_permits();
   known_.fields.visit_stored(
@@ -99,16 +117,18 @@ void residue_judge::look_at(std::size_t node, const std::string& key, const std:
     record.outage = std::max(record.outage, link.clear_since - link.trouble_began);
   const bool held = is_held(field);
   const auto* shared = known_.stored.shared_of(key);
-  const bool is_place = shared && field.find(storage::place) != field.npos;
-  const bool to_write = is_place && field.ends_with(shared->queue);
+  const auto* fair = known_.stored.fair_of(key);
+  const bool is_place = (shared || fair) && field.find(storage::place) != field.npos;
+  const bool to_write = is_place && shared && field.ends_with(shared->queue);
   const bool asked = !unasked_.contains(field) && known_.calls.any([&](const auto& call) {
     if (call.client != &client) return false;
+    if (is_place && fair) return call.waits_for_lock(key) && !has_needless_places(node, *fair, client);
     if (is_place) return call.waits_for_lock(key) && call.writes == to_write;
     return (call.tries == key || call.waits_for_lock(key)) && call.since <= record.first_seen;
   });
   record.met_replica |= known_.stored.holder(node, key).program().is_replica();
   // The release of a permit, of a reader or of a writer needs several keys, and is sent again until its slot has moved.
-  const bool several_keys = shared || known_.stored.semaphore_of(key);
+  const bool several_keys = shared || fair || known_.stored.semaphore_of(key);
   if (held || asked || (several_keys && known_.servers.moves(key))) return record.unwanted_since.reset();
   if (!record.unwanted_since) record.unwanted_since = now;
   const auto due = std::max(*record.unwanted_since, known_.clients.undisturbed_from(client, node)) + bounds::journey +
@@ -118,8 +138,9 @@ void residue_judge::look_at(std::size_t node, const std::string& key, const std:
   const auto awake = awake_since_.find(&client);
   const bool repeated = known_.servers.what() == detail::deployment::sentinel && !client.closing() &&
                         awake != awake_since_.end() && now > std::max(due, awake->second) + bounds::followed;
-  // A release is given up after its lease's TTL, and a place lasts longer.
-  const bool given_up = is_place && link.clear_since > record.first_seen;
+  // A release is given up after its lease's TTL, and a place lasts longer. The acquire that a server has read late runs
+  // in the moment in which its pause ends.
+  const bool given_up = is_place && link.clear_since >= record.first_seen;
   const bool explained = record.unfenced || given_up || ((record.met_replica || record.replaced) && !repeated);
   // The owner of a key without a TTL will take it away.
   const auto left = end == time_point::max() ? nanoseconds() : end - now;
@@ -127,11 +148,34 @@ void residue_judge::look_at(std::size_t node, const std::string& key, const std:
     known_.accuse(client, "has left " + detail::escaped(field) + " in " + key);
 }
 
+// The places of a client that was closed in a trouble stay until the next caller drops them, as those of a peer that
+// has died. So do those that a late command of a dead connection has brought back.
+bool residue_judge::is_abandoned(std::string_view place) const {
+  const auto* owner = known_.clients.owner_of(place);
+  return !owner || (owner->client->closing() && !owner->closed_in_peace);
+}
+
 void residue_judge::look_for_survivors() {
   visit_fields();
   for (const auto& [place, record] : known_.fields.all())
-    if (record.stepped_back == nanoseconds::zero())
+    if (record.stepped_back == nanoseconds::zero() &&
+        !(place.second.find(storage::place) != place.second.npos && (record.unfenced || is_abandoned(place.second))))
       known_.found.accuse("the node", "still keeps " + detail::escaped(place.second));
+}
+
+// The places of peers end later. So do those of ours that a server that was replaced has passed on.
+bool residue_judge::has_only_strangers(const std::string& key, const keyspace::entry& e) const {
+  const auto* of = known_.stored.fair_of(key);
+  if (!of || key == of->name) return false;
+  const auto is_ours = [&](const std::string& place) {
+    const auto record = known_.fields.all().find({0, storage::place_of(place, of->queue)});
+    const bool unfenced = record != known_.fields.all().end() && record->second.unfenced;
+    return !unfenced && !is_abandoned(place);
+  };
+  const bool ours = (e.list() && std::ranges::any_of(*e.list(), is_ours)) ||
+                    (e.sorted() && std::ranges::any_of(e.sorted()->members(),
+                                                       [&](const auto& member) { return is_ours(member.second); }));
+  return !ours || known_.servers.fails_over();
 }
 
 void residue_judge::look_at_the_end() {
@@ -141,6 +185,7 @@ void residue_judge::look_at_the_end() {
     const auto& keys = machine.program().keys();
     for (const auto& [key, e] : keys.all()) {
       if (is_side_key(key) || !keys.find(key)) continue;
+      if (has_only_strangers(key, e)) continue;
       const auto* of = known_.stored.semaphore_of(key);
       bool over = of && key != of->door;  // each permit
       known_.stored.each_owner(machine, key, e,

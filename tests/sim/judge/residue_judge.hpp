@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <string_view>
 
 #include "sim/judge/evidence.hpp"
 
@@ -11,9 +12,11 @@ namespace holdfast::sim {
 
 /// The promise that nothing is left:
 ///   - A client's field, permit, door or place in a queue belongs to a hold or to an open call. Otherwise it is given
-///     back as soon as its client is undisturbed. To an open call belong no more permits than it asks for.
+///     back as soon as its client is undisturbed. To an open call belong no more permits than it asks for, and one
+///     place in the queue of a fair mutex.
 ///   - A client that has closed undisturbed has left no field.
 ///   - At the end there is no key but counters and votes, no permit that is out, and no subscription.
+/// The places of a peer, and of a client that was closed in a trouble, are not judged.
 /// A node that became a replica takes no field back.
 class residue_judge {
  public:
@@ -33,6 +36,9 @@ class residue_judge {
  private:
   void note_awake_clients();
   bool is_held(const std::string& field) const;
+  bool has_needless_places(std::size_t node, const fair_names&, const sim_client&) const;
+  bool is_abandoned(std::string_view place) const;
+  bool has_only_strangers(const std::string& key, const keyspace::entry&) const;
   void note_unasked_permits();
   void visit_fields();
   void look_at(std::size_t node, const std::string& key, const std::string& field, field_record&, time_point end);

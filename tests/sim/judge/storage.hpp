@@ -48,6 +48,16 @@ class storage {
     const auto deadline = std::ranges::find_if(shared_, [&](const auto& each) { return each.is_deadline(key); });
     return deadline == shared_.end() ? nullptr : &*deadline;
   }
+  void add_fair(const detail::lock_keys& keys) {
+    const auto& added = fair_.emplace_back(keys);
+    for (const auto* key : {&added.name, &added.queue, &added.deadlines}) fair_of_[*key] = &added;
+  }
+  /// The fair mutex that has this key; null: none.
+  const fair_names* fair_of(std::string_view key) const {
+    const auto found = fair_of_.find(key);
+    return found == fair_of_.end() ? nullptr : found->second;
+  }
+  const std::deque<fair_names>& fair() const noexcept { return fair_; }
   void add_latch(const detail::lock_keys& keys) { latches_.insert(keys.lock); }
   /// A latch or a mark of one: it has no owner.
   bool of_latch(std::string_view key) const { return latches_.contains(key) || key.starts_with(mark_stem); }
@@ -55,6 +65,7 @@ class storage {
   /// The name of the lock that has this key.
   const std::string& name_of(const std::string& key) const {
     if (const auto* of = semaphore_of(key)) return of->name;
+    if (const auto* of = fair_of(key)) return of->name;
     const auto* of = shared_of(key);
     return of ? of->name : key;
   }
@@ -86,8 +97,11 @@ class storage {
 
   /// When a permit with this end is over.
   static time_point end_of(server& at, double end) { return at.clock().end_of(static_cast<wall_ms>(end) - 1); }
-  /// Between a client and the key in which it has a place.
+  /// Between a client, or one of its places, and the key in which it stands.
   static constexpr std::string_view place = " waits in ";
+  static std::string place_of(std::string_view waiter, std::string_view queue) {
+    return std::string(waiter).append(place).append(queue);
+  }
   /// Until when this server keeps `field` of a name; nothing: it has none.
   std::optional<time_point> kept_until(server& at, std::string_view name, std::string_view field) const;
 
@@ -114,21 +128,25 @@ class storage {
         sim::each_owner(key, e, [&](const std::string& field) { use(key, field, end_of(at, *of, e, field)); });
       return;
     }
+    const auto* fair = fair_of(key);
+    if (fair && key != fair->name) return;  // places are no owners
     const auto* of = semaphore_of(key);
     if (!of) return sim::each_owner(key, e, [&](const std::string& field) { use(key, field, end_of(at, e)); });
     if (key == of->permits && e.sorted())
       for (const auto& [end, id] : e.sorted()->members()) use(of->name, id, end_of(at, end));
   }
-  /// The same, for a door, which has the first id of its waiter, and for each place in a queue. A place is named by its
-  /// client and its key. A replica may remember places, and their end is then their TTL.
+  /// The same, for a door, which has the first id of its waiter, and for each place in a queue. The place of a client
+  /// that has one is named by the client and the key. A replica may remember places, and their end is then their TTL.
   template <class Use>
   void each_trace(server& at, const std::string& key, const keyspace::entry& e, Use use) const {
     each_owner(at, key, e, use);
     if (const auto* of = semaphore_of(key); of && key == of->door && e.text()) use(of->name, *e.text(), end_of(at, e));
-    const auto* of = servers_.fails_over() ? nullptr : shared_of(key);
+    if (servers_.fails_over()) return;
+    if (const auto* of = fair_of(key); of && key == of->queue && e.list())
+      for (const auto& each : *e.list()) use(of->name, place_of(each, key), end_of(at, e));
+    const auto* of = shared_of(key);
     if (of && (key == of->queue || key == of->readers) && e.sorted())
-      for (const auto& [score, client] : e.sorted()->members())
-        use(of->name, std::string(client).append(place).append(key), end_of(at, e));
+      for (const auto& [score, client] : e.sorted()->members()) use(of->name, place_of(client, key), end_of(at, e));
   }
   /// `use(name, field, end)` for each owner of each lock that a node has.
   template <class Use>
@@ -176,6 +194,8 @@ class storage {
   std::unordered_map<std::string_view, const semaphore*> semaphore_of_;  // by each of their keys
   std::deque<shared_names> shared_;
   std::unordered_map<std::string_view, const shared_names*> shared_of_;  // without deadlines
+  std::deque<fair_names> fair_;
+  std::unordered_map<std::string_view, const fair_names*> fair_of_;  // by each of their keys
   std::set<std::string, std::less<>> latches_;
   by_text<by_text<std::vector<backing>>> backing_;  // by key and field
 };

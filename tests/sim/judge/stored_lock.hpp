@@ -166,6 +166,15 @@ struct shared_names {
   const std::string below;
 };
 
+/// The keys of a fair mutex. `queue` has the places of all that wait, and `deadlines` when each of them ends.
+struct fair_names {
+  explicit fair_names(const detail::lock_keys& keys)
+      : name(keys.lock), queue(detail::joined(detail::beside("redisson_lock_queue", name))),
+        deadlines(detail::joined(detail::beside("redisson_lock_timeout", name))) {}
+
+  const std::string name, queue, deadlines;
+};
+
 using lock_view = std::variant<shared_view, election_view, hash_view, simple_view, permits_view>;
 
 /// Where a node keeps its vote.

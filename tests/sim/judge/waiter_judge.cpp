@@ -79,9 +79,9 @@ void waiter_judge::note_kept_names() {
   kept_ = std::move(kept);
 }
 
-// A semaphore and a shared mutex have judges of their own.
+// A semaphore, a shared mutex and a fair mutex have judges of their own.
 bool waiter_judge::judged_elsewhere(const std::string& name) const {
-  return known_.stored.semaphore_of(name) || known_.stored.shared_of(name);
+  return known_.stored.semaphore_of(name) || known_.stored.shared_of(name) || known_.stored.fair_of(name);
 }
 
 void waiter_judge::note_free_names() {

@@ -264,6 +264,18 @@ TEST_CASE_METHOD(readers, "only the unlock of the last lease releases a shared h
   check_nothing_is_left();
 }
 
+TEST_CASE_METHOD(readers, "the last unlock of a shared hold may be called inside the answer to another one") {
+  const auto first = granted(to_read());
+  const auto second = lock("a", to_read());
+  std::optional<verb_call> last;
+  locks->unlock(first.value(), [&](const std::optional<detail::failure>&) { last = unlock(second); });
+  REQUIRE(last);
+  CHECK(last_sent() == "release(a; publish, redisson_lock__channel:{a}, #1)");
+  frees();
+  CHECK(last->succeeded());
+  check_nothing_is_left();
+}
+
 TEST_CASE_METHOD(readers, "a shared hold is lost for all its owners together") {
   const auto first = granted(to_read()), second = lock("a", to_read());
   advance(10s);

@@ -582,7 +582,10 @@ class simulated_line : seeded, rules_fixture {
     if (reply_->failed) return must(pause >= 20ms && pause <= 1s, "a failure is followed by 20 ms to a second");
     const auto& answer = reply_->value;
     if (answer.type != busy) return;
-    if (rules.blocked()) return must(pause <= std::min<nanoseconds>(2 * *answer.split, 1s), "a divided vote is short");
+    if (rules.blocked()) {
+      const auto longest = std::min<nanoseconds>(*answer.split, 1s) * (1U << line.front().tries.splits);
+      return must(pause <= std::min<nanoseconds>(longest, 1s), "the pause after a divided vote is bounded");
+    }
     if (line.front().tries.stands) must(pause <= 500ms, "a waiter that stands looks again before its trace fades");
     // A message came during the attempt, and something else than the holder is waited for.
     if (around.held_here || around.cool_down_until > now) return;

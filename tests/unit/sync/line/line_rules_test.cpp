@@ -506,13 +506,16 @@ TEST_CASE_METHOD(plain_line, "a grant waits for its replicas, and is given back 
 
 // ---- several primaries
 
-TEST_CASE_METHOD(voted_line, "divided callers try again after pauses that no message interrupts") {
+TEST_CASE_METHOD(voted_line, "divided callers try again after pauses that no message interrupts, and that grow") {
   join();
-  for (int i = 0; i < 10; ++i) {
+  nanoseconds longest{80ms};
+  for (int round = 1; round <= 10; ++round) {
+    random = fixed_random(static_cast<std::uint64_t>(longest.count()));
     const auto divided = split(40ms);
     CHECK(divided.given_back_at == detail::only(0));
     CHECK(divided.then == act::park);
-    CHECK(divided.until <= now + 80ms);
+    CHECK(divided.until == now + longest);
+    longest = std::min<nanoseconds>(2 * longest, 1s);
     CHECK(rules.blocked());
     CHECK(given_back().then == act::wait);
     CHECK(alarm(divided).then == act::send);

@@ -96,6 +96,13 @@ TEST_CASE_METHOD(fixture, "not yours from another server than the first copy wen
   CHECK(heard() == "release_given_up");
 }
 
+TEST_CASE_METHOD(fixture, "not yours after a copy has ended inside its script means unconfirmed") {
+  const auto r = release();
+  server.reply_after_part(0, replies::nil());
+  run();
+  CHECK(r.failed_with(errc::unconfirmed));
+}
+
 TEST_CASE_METHOD(fixture, "not yours after copies were written to two servers means unconfirmed, whichever says so") {
   const auto r = release();
   fails(errc::unconfirmed);

@@ -260,6 +260,20 @@ TEST_CASE_METHOD(fixture, "an ASK is followed with ASKING in front, and the map 
 }
 
 TEST_CASE_METHOD(fixture,
+                 "a script that has ended because its slot was being moved is sent again, and is known to have run") {
+  servers();
+  int times = 0;
+  says = [&](node&, const std::string&) {
+    return ++times == 2 ? "-ERR Script attempted to access a non local key in a cluster node script: f\r\n" : "+1\r\n";
+  };
+  const auto whole = call(low), in_part = call(low);
+  CHECK(whole->is("1"));
+  CHECK_FALSE(whole->got.ran_in_part);
+  CHECK(in_part->is("1"));
+  CHECK(in_part->got.ran_in_part);
+}
+
+TEST_CASE_METHOD(fixture,
                  "a command that is sent to a node which cannot be reached goes back to the owner of its slot") {
   servers();
   REQUIRE(call(low)->is("1"));

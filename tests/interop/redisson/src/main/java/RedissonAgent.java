@@ -132,7 +132,7 @@ public final class RedissonAgent {
       case "mutex" -> client.getLock(name);
       case "fenced" -> client.getFencedLock(name);
       case "spin" -> client.getSpinLock(name);
-      case "fair" -> client.getFairLock(name);
+      case "fair", "in_order" -> client.getFairLock(name);
       case "read" -> client.getReadWriteLock(name).readLock();
       case "write" -> client.getReadWriteLock(name).writeLock();
       case "multi" -> client.getMultiLock(client.getLock(name + ":1"), client.getLock(name + ":2"));
