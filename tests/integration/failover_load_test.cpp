@@ -165,6 +165,7 @@ TEST_CASE("no lock that is wanted is without a holder for long after a failover 
     if (n > 0) w.rig.mend([&] { w.pass(10ms); });
     planned.add(
         w, all, [&] { w.rig.begin_fail_over(); }, [&] { return w.announced(); });
+    w.rig.be_quick();
     forced.add(
         w, all, [&] { w.rig.primary().kill(); }, [&] { return w.announced(); });
   }

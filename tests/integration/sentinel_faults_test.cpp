@@ -44,6 +44,7 @@ TEST_CASE("the lease of a primary that dies is suspended, and confirmed by the n
   w.rig.replicate();
   const auto end_of = [](const lease& l) { return std::chrono::steady_clock::now() + l.valid_for(); };
   const auto before = end_of(held.back());
+  w.rig.be_quick();
   w.rig.primary().kill();
   w.until([&] { return w.told(kind::suspended, held.size()); });
   w.until([&] { return !lost.held(); });
@@ -129,6 +130,7 @@ TEST_CASE("what a stopped primary says when it goes on is not read, and nobody c
   auto held = w.run(redis.mutex("m").lock());
   w.rig.replicate();
   auto& old = w.rig.primary();
+  w.rig.be_quick();
   old.stop();
   started<lease> asks(w, redis.mutex("n").lock());  // lies in its socket
   w.until([&] { return w.told(kind::suspended); });

@@ -28,6 +28,7 @@ TEST_CASE("a grant that all replicas must have outlives the failover to any of t
   auto held = w.run(redis.fenced_mutex("m").lock());
   for (const std::size_t n : {0, 1}) CHECK(raw_client(w.rig.replica(n))("EXISTS", "m") == 1);
   auto& old = w.rig.primary();
+  w.rig.be_quick();
   old.kill();
   w.until_announced();
   CHECK(held.held());
@@ -48,6 +49,7 @@ TEST_CASE("a grant that one of two replicas has is lost if the other is elected"
   CHECK(raw_client(w.rig.server(other))("EXISTS", "m") == 1);
   CHECK(w.code_of(careful.mutex("n").try_lock()) == errc::not_replicated);
   w.until([&] { return w.locks() == std::vector<std::string>{"m"}; });  // it is given back
+  w.rig.be_quick();
   w.rig.primary().kill();
   w.until_announced();
   REQUIRE(w.rig.primary_number() != other);

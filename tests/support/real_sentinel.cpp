@@ -121,7 +121,7 @@ void real_sentinel::wait_for_failover() {
 
 // Sentinels that are quick see a busy server as down. So they are quick until the servers of the failover are known.
 void real_sentinel::lose_primary() {
-  set_down_after(quick);
+  be_quick();
   primary().kill();
   wait_for_failover();
   set_down_after(down_after_);
@@ -195,6 +195,7 @@ void real_sentinel::mend(const std::function<void()>& meanwhile) {
       if (each.running()) each.cont();
   for (auto& each : sentinels_)
     if (!each.running()) each.restart();
+  set_down_after(down_after_);
   wait_for_servers("the rig to be whole again", sentinels_, [&] {
     if (meanwhile) meanwhile();
     repair();

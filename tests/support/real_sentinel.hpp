@@ -10,14 +10,15 @@
 
 namespace holdfast::test {
 
-/// A primary with two replicas, and three sentinels that watch it, all on ports of 127.0.0.1. Two sentinels must agree,
-/// and do after half a second of silence: a failover takes 2 s, a planned one 1 s. A busy machine may be as silent. One
-/// thread at a time.
+/// A primary with two replicas, and three sentinels that watch it, all on ports of 127.0.0.1. Two sentinels must agree.
+/// Quick ones do after half a second of silence: a failover takes 2 s, a planned one 1 s. A busy machine may be as
+/// silent. One thread at a time.
 class real_sentinel {
  public:
   static constexpr auto name = "mymaster";  ///< what the sentinels call the primary
   static constexpr std::size_t servers = 3, sentinels = 3;
-  /// The silence after which a sentinel takes a server for down. With `calm` only lose_primary() has a failover.
+  /// The silence after which a sentinel takes a server for down. With `calm` a failover is planned, or follows
+  /// be_quick().
   static constexpr std::chrono::milliseconds quick{500}, calm{600'000};
 
   /// Returns when the replicas have what the primary has, and each sentinel knows all servers and sentinels. Throws
@@ -45,6 +46,8 @@ class real_sentinel {
   bool announced();
   /// Returns when they do.
   void wait_for_failover();
+  /// The sentinels are quick from now on, until mend().
+  void be_quick() { set_down_after(quick); }
   /// Kills the primary. Returns as wait_for_failover() does.
   void lose_primary();
   /// What an operator does: SENTINEL FAILOVER. Returns as wait_for_failover() does.

@@ -39,10 +39,10 @@ constexpr nanoseconds least_backoff_delay = milliseconds(20), longest_backoff_de
 // lock. A try_lock() asks, because it waits for no hold.
 //
 // Decision: callers that divide several primaries among them wait random times, which no message interrupts: up to
-// twice the slowest answer, and twice as long after each further round, at most a second. Pauses that did not grow left
-// each of two callers at a part of the primaries for half of its time. Of a hundred contests one or two lasted more
-// than ten rounds. After ten rounds the lock has a holder, at a part of the primaries. Then the caller waits as for any
-// held lock.
+// twice the slowest answer, and twice as long after each further round. Pauses that did not grow left each of two
+// callers at a part of the primaries for half of its time. Of a hundred contests one or two lasted more than ten
+// rounds. They grow up to the poll cap, because the lock may be free meanwhile; never beyond a second. After ten rounds
+// the lock has a holder, at a part of the primaries. Then the caller waits as for any held lock.
 //
 // Decision: the grant to a part of a party is also the busy answer of the next waiter, which parks. A second question
 // would find it busy. Two processes of eight tasks needed 1.01 scripts for each permit with it, and need 0.77 without.
@@ -605,13 +605,9 @@ line_action line_rules::busy(const attempt& answer, const line_conditions& at, l
   }
   if (waiter.request.asks_once()) return leave(nullptr, before);
   known_.granted_in_part = reply.split ? answer.yes : nowhere;
-  // The line is blocked, because messages about votes that other callers give back say nothing about the lock. The
-  // pause has a maximum: a suspended process finds old answers in its sockets, so the slowest one seems to have taken
-  // minutes.
+  // The line is blocked, because messages about votes that other callers give back say nothing about the lock.
   if (reply.split && waiter.tries.splits < quick_rounds) {
-    ++waiter.tries.splits;
-    const auto longest = std::min<nanoseconds>(*reply.split, longest_backoff_delay) * (1U << waiter.tries.splits);
-    const auto pause = random_.up_to(std::min<nanoseconds>(longest, longest_backoff_delay));
+    const auto pause = random_.up_to(longest_split_pause(*reply.split, ++waiter.tries.splits));
     return park(at.now + pause, step::blocked, before);
   }
   if (!reply.split) waiter.tries.splits = 0;
@@ -642,6 +638,13 @@ line_action line_rules::busy(const attempt& answer, const line_conditions& at, l
   parked.then = woke.then;
   parked.until = woke.until;
   return parked;
+}
+
+// A suspended process finds old answers in its sockets, so the slowest one seems to have taken minutes.
+nanoseconds line_rules::longest_split_pause(nanoseconds slowest, unsigned round) const {
+  slowest = std::min(slowest, longest_backoff_delay);
+  const auto cap = std::max<nanoseconds>(2 * slowest, settings_.poll_cap);
+  return std::min({slowest * (1U << round), cap, longest_backoff_delay});
 }
 
 line_action line_rules::fail(const failure& why, const line_conditions& at, line_action before) {

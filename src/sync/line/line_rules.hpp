@@ -223,6 +223,7 @@ class line_rules {
   line_action woken_within(nanoseconds pause, const line_conditions& at);
   nanoseconds patience() const;
   line_action await_turn(nanoseconds pause, const line_conditions& at);
+  nanoseconds longest_split_pause(nanoseconds slowest, unsigned round) const;
   line_action fail(const failure& why, const line_conditions& at, line_action before);
   line_action leave(const failure* why, line_action before = {}) const;
   line_action park(time_point until, step step, line_action before = {});

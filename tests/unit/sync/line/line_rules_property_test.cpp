@@ -583,8 +583,10 @@ class simulated_line : seeded, rules_fixture {
     const auto& answer = reply_->value;
     if (answer.type != busy) return;
     if (rules.blocked()) {
-      const auto longest = std::min<nanoseconds>(*answer.split, 1s) * (1U << line.front().tries.splits);
-      return must(pause <= std::min<nanoseconds>(longest, 1s), "the pause after a divided vote is bounded");
+      const auto slowest = std::min<nanoseconds>(*answer.split, 1s);
+      const auto cap = std::min<nanoseconds>(std::max<nanoseconds>(2 * slowest, settings.poll_cap), 1s);
+      return must(pause <= std::min(slowest * (1U << line.front().tries.splits), cap),
+                  "the pause after a divided vote is bounded");
     }
     if (line.front().tries.stands) must(pause <= 500ms, "a waiter that stands looks again before its trace fades");
     // A message came during the attempt, and something else than the holder is waited for.

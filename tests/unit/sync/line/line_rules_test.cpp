@@ -526,6 +526,22 @@ TEST_CASE_METHOD(voted_line, "divided callers try again after pauses that no mes
   CHECK(rules.granted_in_part() == detail::only(0));
 }
 
+TEST_CASE_METHOD(voted_line, "the pauses of divided callers grow up to the poll cap, but leave slow answers time") {
+  settings.poll_cap = 100ms;
+  const nanoseconds slow = GENERATE(20ms, 30ms, 70ms);
+  const nanoseconds cap = std::max<nanoseconds>(2 * slow, 100ms);
+  join();
+  for (nanoseconds longest = 2 * slow;; longest = std::min(2 * longest, cap)) {
+    const bool beyond = GENERATE(false, true);
+    random = fixed_random(static_cast<std::uint64_t>(longest.count()) + (beyond ? 1 : 0));
+    const auto divided = split(slow);
+    CHECK(divided.until == now + (beyond ? 0ns : longest));
+    (void)given_back();
+    CHECK(alarm(divided).then == act::send);
+    if (longest == cap) break;
+  }
+}
+
 TEST_CASE_METHOD(voted_line, "a pause of divided callers is at most a second, however slow an answer seems to be") {
   random = fixed_random(~std::uint64_t{0} >> 1);
   join();
