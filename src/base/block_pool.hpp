@@ -20,8 +20,12 @@ namespace holdfast::detail {
 /// reference gives them back, without a lock. The pool keeps at most a quarter of a megabyte of each size. Lists for
 /// each thread would be as quick, but no object could own them.
 class block_pool final : public boost::intrusive_ref_counter<block_pool> {
+  // The sizes that the heap's own blocks have, so that none is rounded up twice.
+  static constexpr std::size_t least = 8, step = 16, sizes = 64;
+
  public:
   static constexpr std::size_t alignment = alignof(std::max_align_t);
+  static constexpr std::size_t largest = least + (sizes - 1) * step;  ///< larger blocks are the heap's
 
   block_pool() noexcept = default;
   block_pool(const block_pool&) = delete;
@@ -36,8 +40,6 @@ class block_pool final : public boost::intrusive_ref_counter<block_pool> {
   void close() noexcept;
 
  private:
-  // The sizes that the heap's own blocks have, so that none is rounded up twice; larger ones are the heap's.
-  static constexpr std::size_t least = 8, step = 16, sizes = 48;
   static constexpr std::size_t most_kept_of_a_size = 256 * 1024;  // bytes
 
   static constexpr std::size_t number_of(std::size_t size) noexcept { return (size + step - least - 1) / step; }

@@ -313,8 +313,9 @@ void name::key_changed(node_id node) {
 }
 
 void name::key_in_question(nanoseconds spread) {
+  if (!line_ || !keys_->of.pushed.waits) return;
   const visit here(*this);
-  if (line_) act(line_->rules.in_question(spread, env().servers.pushes(keys_->lock), conditions()));
+  act(line_->rules.in_question(spread, env().servers.pushes(keys_->lock), conditions()));
 }
 
 // Decision: a message about a lock that is held here puts the hold in doubt. It is confirmed 20 ms later, if it still

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <boost/container/small_vector.hpp>
+#include <boost/container/static_vector.hpp>
 #include <new>
 #include <utility>
 #include <vector>
@@ -14,12 +15,15 @@ namespace holdfast::detail {
 namespace {
 
 constexpr nanoseconds name_interval = std::chrono::microseconds(50), longest_spread = std::chrono::seconds(1);
+/// All names at once would keep the strand: those of 200,000 callers for a quarter of a second.
+constexpr std::size_t names_at_once = 256;
+constexpr nanoseconds portion_interval = std::chrono::microseconds(100);
 constexpr auto* holds_no_more = "it is being drained, and its owner holds no more";
 
 }  // namespace
 
 registry::registry(const engine_parts& parts, owner_fields of_client, function<void()> drained)
-    : name_host(parts, std::move(of_client)), drained_(std::move(drained)) {}
+    : name_host(parts, std::move(of_client)), drained_(std::move(drained)), next_names_(parts.env.alarms) {}
 
 // Nobody is answered here. Requests, lines and holds may be in a circle of references, through a timer, a queue or a
 // caller. So each of them is taken apart.
@@ -174,12 +178,28 @@ void registry::key_changed(std::string_view key, node_id node) {
 }
 
 // Many names are asked for one after the other, so that a server that has forgotten all is not asked for all at once.
+// A question beside another begins with the first name again.
 void registry::keys_in_question(node_id node) {
-  const auto& servers = parts.env.servers;
-  const auto all = visit_all();
-  const auto spread = std::min<nanoseconds>(all.size() * name_interval, longest_spread);
-  for (const auto& each : all)
-    if (servers.primaries() > 1 || servers.node_of(each->keys()->lock) == node) each->key_in_question(spread);
+  const bool of_one = parts.env.servers.primaries() == 1 && (!question_ || question_->node == node);
+  question_ = question{of_one ? std::optional(node) : std::nullopt,
+                       std::min<nanoseconds>(names_.size() * name_interval, longest_spread)};
+  ask_next_names();
+}
+
+// Names may come and go between two portions. A new one asks by itself.
+void registry::ask_next_names() {
+  const auto [node, spread, last] = *question_;
+  auto next = last ? names_.upper_bound(name::key::of(*last)) : names_.begin();
+  boost::container::static_vector<name::visit, names_at_once> portion;
+  for (; next != names_.end() && portion.size() < names_at_once; ++next) portion.emplace_back(*next);
+  if (next == names_.end()) {
+    question_.reset();
+  } else {
+    question_->last = portion.back()->keys();
+    next_names_.start(parts.env.now() + portion_interval, [this] { ask_next_names(); });
+  }
+  for (const auto& each : portion)
+    if (!node || parts.env.servers.node_of(each->keys()->lock) == *node) each->key_in_question(spread);
 }
 
 bool registry::held_since(const lock_keys& keys, time_point since) {
@@ -234,6 +254,8 @@ void registry::hold_is_over(owner_id owner) {
 void registry::close() {
   // The drain is over, so that no ending hold reports to it. Requests go first: their parts leave the lines themselves.
   may_lock.reset();
+  question_.reset();
+  next_names_.stop();
   fail_requests([](owner_id) { return true; }, "");
   const auto all = visit_all();
   for (const auto& each : all) {

@@ -65,7 +65,8 @@ class registry final : public multi_key_host, private name_host {
   void forced(const lock_keys& keys, bool was_held);
   /// The server `node` has pushed a change of this key of Redis by another client.
   void key_changed(std::string_view key, node_id node);
-  /// The server begins to push changes, or has forgotten its promise to, or any of its keys may have changed.
+  /// The server begins to push changes, or has forgotten its promise to, or any of its keys may have changed. Many
+  /// names are asked in portions, so that other work goes on between them.
   void keys_in_question(node_id node);
   /// Another holder may have room now.
   void may_be_free(const lock_keys& keys);
@@ -86,6 +87,12 @@ class registry final : public multi_key_host, private name_host {
   using names = boost::intrusive::set<
       name, boost::intrusive::base_hook<boost::intrusive::set_base_hook<boost::intrusive::optimize_size<true>>>,
       boost::intrusive::key_of_value<name::key_of>>;
+  /// Names are asked in the order of their keys.
+  struct question {
+    std::optional<node_id> node;  // empty: the keys of all nodes are in question
+    nanoseconds spread;
+    shared_keys last{};  // the name that was asked last; null: none was
+  };
   using requests = boost::intrusive::list<
       multi_key_request::listing,
       boost::intrusive::member_hook<multi_key_request::listing, boost::intrusive::list_member_hook<>,
@@ -98,6 +105,7 @@ class registry final : public multi_key_host, private name_host {
   /// Finds the name, or makes it.
   name::visit at(const shared_keys& keys);
   std::vector<name::visit> visit_all();
+  void ask_next_names();
   name& make_name(const shared_keys& keys, names::iterator before);
   auto unmake_name() const {
     return [&pool = *parts.env.blocks](name* unused) {
@@ -112,6 +120,8 @@ class registry final : public multi_key_host, private name_host {
   const function<void()> drained_;
   names names_;
   requests asking_;
+  std::optional<question> question_;
+  timer next_names_;
 };
 
 }  // namespace holdfast::detail

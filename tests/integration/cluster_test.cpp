@@ -26,7 +26,7 @@ std::vector<std::string> everywhere(cluster_world& w) { return {w.rig.name_on(0)
 }  // namespace
 
 TEST_CASE("locks of every kind are had, waited for and given back on each primary of a cluster") {
-  cluster_world w;
+  calm_cluster_world w;
   auto a = w.make(be_woken), b = w.make(be_woken);
   w.run(a.connect());
   each_kind_of_one_server([&](const lock_kind& k) {
@@ -60,7 +60,7 @@ TEST_CASE("locks of every kind are had, waited for and given back on each primar
 }
 
 TEST_CASE("several locks are had as one, and one of several, over all primaries of a cluster") {
-  cluster_world w;
+  calm_cluster_world w;
   auto a = w.make(be_woken), b = w.make(be_woken);
   const auto names = everywhere(w);
   each_kind_of_one_server([&](const lock_kind& k) {
@@ -81,7 +81,7 @@ TEST_CASE("several locks are had as one, and one of several, over all primaries 
 }
 
 TEST_CASE("many leases of one cluster are renewed, those of one slot together and those of each slot for themselves") {
-  cluster_world w;
+  calm_cluster_world w;
   auto redis = w.make([](config& c) { c.ttl = 3s; });
   std::vector<lease> held;
   for (std::size_t n = 0; n < 3; ++n)
@@ -95,7 +95,7 @@ TEST_CASE("many leases of one cluster are renewed, those of one slot together an
 }
 
 TEST_CASE("a waiter in a cluster hears both words, if its client is told to listen for both") {
-  cluster_world w;
+  calm_cluster_world w;
   const auto m = w.rig.name_on(0);
   auto node = w.to(0);
   for (const auto mode : {pubsub_mode::classic, pubsub_mode::sharded, pubsub_mode::both})
@@ -119,7 +119,7 @@ TEST_CASE("a waiter in a cluster hears both words, if its client is told to list
 }
 
 TEST_CASE("a waiter that listens for both words asks once for each release that is told by both") {
-  cluster_world w;
+  calm_cluster_world w;
   const auto m = w.rig.name_on(0), channel = "redisson_lock__channel:{" + m + "}";
   auto node = w.to(0);
   if (node.call({"SPUBLISH", m, ""}).is_error()) return;  // before Redis 7
@@ -150,7 +150,7 @@ TEST_CASE("a waiter that listens for both words asks once for each release that 
 }
 
 TEST_CASE("a cluster behind NAT is reached where its node_map says") {
-  cluster_world w;
+  calm_cluster_world w;
   std::deque<proxy> nets;
   const auto here = [](std::uint16_t port) { return "127.0.0.1:" + std::to_string(port); };
   for (std::size_t n = 0; n < w.rig.nodes; ++n) nets.emplace_back(w.rig.node(n), proxy_options{.tcp = true});
@@ -171,7 +171,7 @@ TEST_CASE("a cluster behind NAT is reached where its node_map says") {
 }
 
 TEST_CASE("a name whose keys would be of two slots is refused in a cluster, and so is a database") {
-  cluster_world w;
+  calm_cluster_world w;
   auto redis = w.make();
   for (const auto* name : {"a{", "a}", "{}a", "a{}b", "a}{b"})
     CHECK(w.code_of(redis.mutex(name).try_lock()) == errc::invalid_name);
@@ -184,7 +184,7 @@ TEST_CASE("a name whose keys would be of two slots is refused in a cluster, and 
 }
 
 TEST_CASE("a URL of another scheme is refused by a node of a cluster, with the one to use") {
-  cluster_world w;
+  calm_cluster_world w;
   const auto node = "127.0.0.1:" + std::to_string(w.rig.node(0).port());
   for (const auto& url : {"redis://" + node, "redis+sentinel://" + node + "/mymaster"}) {
     auto redis = w.make([&](config& c) { c.url = url; });

@@ -56,4 +56,11 @@ struct cluster_world : client_side {
   real_cluster rig;
 };
 
+/// The same, where nobody fails. A busy machine keeps a node silent for a second, and no replica takes its place.
+struct calm_cluster_world : cluster_world {
+  explicit calm_cluster_world(const real_cluster::adjustment& adjust = {}) : cluster_world(adjust) {
+    rig.configure("cluster-node-timeout", "4000");
+  }
+};
+
 }  // namespace holdfast::test

@@ -44,7 +44,7 @@ void use_election(World& w, const client& first, const client& second, const std
 }  // namespace
 
 TEST_CASE("an election takes place on each primary of a cluster") {
-  cluster_world w;
+  calm_cluster_world w;
   auto a = w.make(be_woken), b = w.make(be_woken);
   std::set<std::size_t> owners;
   for (const auto* const name : {"l1", "l2", "l3", "l4", "l5", "l6", "{l}:1"}) {
@@ -55,7 +55,7 @@ TEST_CASE("an election takes place on each primary of a cluster") {
 }
 
 TEST_CASE("in a cluster an election whose name splits slots is refused by each call") {
-  cluster_world w;
+  calm_cluster_world w;
   auto redis = w.make();
   const auto split = redis.election("a}");
   CHECK(w.code_of(split.campaign("v")) == errc::invalid_name);
@@ -65,7 +65,7 @@ TEST_CASE("in a cluster an election whose name splits slots is refused by each c
 }
 
 TEST_CASE("an observer and a candidate follow a slot that moves") {
-  cluster_world w;
+  calm_cluster_world w;
   auto a = w.make(be_woken), b = w.make(be_woken);
   auto lead = w.run(a.election("l").campaign("one"));
   started<leader_now> observes(w, b.election("l").next(w.run(b.election("l").leader())));

@@ -36,7 +36,7 @@ void use_latch(World& w, const client& first, const client& second, const std::s
 }  // namespace
 
 TEST_CASE("a latch is set, counted down and waited for on each primary of a cluster") {
-  cluster_world w;
+  calm_cluster_world w;
   auto a = w.make(be_woken), b = w.make(be_woken);
   std::set<std::size_t> owners;
   for (const auto* const name : {"l1", "l2", "l3", "l4", "l5", "l6"}) {
@@ -47,7 +47,7 @@ TEST_CASE("a latch is set, counted down and waited for on each primary of a clus
 }
 
 TEST_CASE("in a cluster a latch whose name has a brace is refused") {
-  cluster_world w;
+  calm_cluster_world w;
   auto redis = w.make();
   for (const auto* const name : {"{l}:1", "l{", "l}"}) {
     INFO(name);
@@ -58,7 +58,7 @@ TEST_CASE("in a cluster a latch whose name has a brace is refused") {
 }
 
 TEST_CASE("a count-down waits until its slot has moved, and counts once") {
-  cluster_world w;
+  calm_cluster_world w;
   auto a = w.make(be_patient), b = w.make(be_patient);
   const auto slot = w.rig.slot_of("l");
   const auto to = (w.rig.owner_of("l") + 1) % 3;

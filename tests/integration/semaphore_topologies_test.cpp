@@ -84,7 +84,7 @@ error_code use_all(world& w, const client& redis) {
 }  // namespace
 
 TEST_CASE("permits are had, waited for and given back on each primary of a cluster") {
-  cluster_world w;
+  calm_cluster_world w;
   auto a = w.make(be_woken), b = w.make(be_woken);
   for (std::size_t node = 0; node < 3; ++node) use_permits(w, a, b, w.rig.name_on(node));
 }

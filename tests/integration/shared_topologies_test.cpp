@@ -83,7 +83,7 @@ struct limited_world : world {
 }  // namespace
 
 TEST_CASE("readers and writers wait for each other on each primary of a cluster") {
-  cluster_world w;
+  calm_cluster_world w;
   auto a = w.make(be_woken), b = w.make(be_woken);
   for (std::size_t node = 0; node < 3; ++node) {
     const auto name = w.rig.name_on(node);

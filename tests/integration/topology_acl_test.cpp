@@ -44,7 +44,7 @@ const auto as_locker = [](config& c) { c.user = "locker", c.password = "secret",
 }  // namespace
 
 TEST_CASE("the ACL lines of the operating page are enough in a cluster, wherever its slots are") {
-  cluster_world w;
+  calm_cluster_world w;
   for (std::size_t n = 0; n < w.rig.nodes; ++n)
     allow(w.rig.node(n), {"acl", "acl of a fenced_mutex", "acl of a cluster", "acl of min_replicas"});
   auto redis = w.make([](config& c) { as_locker(c), c.min_replicas = 1; }), other = w.make(as_locker);

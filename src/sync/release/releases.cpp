@@ -219,6 +219,8 @@ bool releases::answered_elsewhere(const answered_releases::entry& release) const
 }
 
 void releases::start(std::shared_ptr<task> given, primary_set at, time_point now) {
+  constexpr std::size_t counts_of_shared_ptr = 2 * sizeof(void*);
+  static_assert(sizeof(task) + counts_of_shared_ptr <= block_pool::largest, "each unlock has one");
   if (given->keys->of.queue) given->wishes = given->of.departs(*given->keys, given->of_hold);
   if (given->keys->of.ordered() && given->of_hold) {
     const auto rider = given->of.rides();

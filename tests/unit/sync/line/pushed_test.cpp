@@ -126,6 +126,26 @@ TEST_CASE_METHOD(pushed_waiter, "a waiter is woken if any key may have changed")
   CHECK(waiting.granted());
 }
 
+TEST_CASE_METHOD(pushed_waiter, "many waiters are woken in portions if any key may have changed") {
+  std::vector<lock_call> waiters;
+  for (std::size_t n = 1; n < 1'000; ++n) {
+    const auto name = "many" + std::to_string(n);
+    node.command({"SET", name, "other", "PX", "60000"});
+    waiters.push_back(lock(name.c_str(), simple()));
+    run();
+  }
+  constexpr auto pause = 49ms;  // of 50 microseconds for each name at most
+  random.number = static_cast<std::uint64_t>(nanoseconds(pause).count());
+  const auto before = asked();
+  server.change({});
+  run();
+  advance(pause);
+  for (const std::size_t portions : {256, 512, 768, 1'000, 1'000}) {
+    CHECK(asked() == before + portions);
+    advance(100us);
+  }
+}
+
 TEST_CASE_METHOD(pushed_waiter, "an answer counts as not tracked if the server has forgotten all meanwhile") {
   server.on_command = nullptr;
   change();
