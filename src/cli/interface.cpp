@@ -12,8 +12,7 @@
 #include <string_view>
 #include <utility>
 
-#include <CLI/Config.hpp>
-#include <CLI/Formatter.hpp>
+#include <CLI/CLI.hpp>  // its validators are in different headers of different versions
 #include <holdfast/version.hpp>
 
 #include "cli/exit_status.hpp"
