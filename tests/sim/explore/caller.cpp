@@ -14,8 +14,10 @@ std::string_view name_of(verb called) {
   switch (called) {
     case verb::lock: return "lock";
     case verb::try_lock: return "try_lock";
+    case verb::lock_any: return "lock_any";
     case verb::read: return "read";
     case verb::write: return "write";
+    case verb::downgrade: return "downgrade";
     case verb::unlock: return "unlock";
   }
   return {};
@@ -27,10 +29,11 @@ std::string outcome_of(const std::optional<detail::failure>& failed, std::string
 
 }  // namespace
 
-// A caller that has not got its lease has nothing to unlock.
+// A caller that has not got its lease has nothing to unlock or to downgrade.
 std::optional<std::string> caller::next() {
   if (waits()) return std::nullopt;
-  while (at_ < plays_.acts.size() && plays_.acts[at_] == verb::unlock && leases_.empty()) ++at_;
+  const auto gives_up = [](verb each) { return each == verb::unlock || each == verb::downgrade; };
+  while (at_ < plays_.acts.size() && gives_up(plays_.acts[at_]) && leases_.empty()) ++at_;
   if (at_ == plays_.acts.size()) return std::nullopt;
   return std::string(name_of(plays_.acts[at_])) + ' ' + std::to_string(at_);
 }
@@ -43,7 +46,12 @@ bool caller::yields_to(const caller& inner) {
 void caller::act() {
   const auto called = plays_.acts[at_++];
   note(name_of(called));
-  called == verb::unlock ? unlock() : lock(called);
+  switch (called) {
+    case verb::unlock: return unlock();
+    case verb::lock_any: return lock_any();
+    case verb::downgrade: return downgrade();
+    default: return lock(called);
+  }
 }
 
 void caller::lock(verb called) {
@@ -84,9 +92,66 @@ void caller::on_answer(std::uint64_t call, const detail::lock_keys& keys, bool f
   note(outcome_of(answer.failed, answer.value ? "granted" : "busy"));
   if (!answer.value) return;
   judge_.granted(client_, answer.value, fenced);
-  leases_.push_back(answer.value);
-  ++acts_for_.leases;
+  take(answer.value);
   go_on_at_once();
+}
+
+void caller::take(const record_ptr& lease) {
+  leases_.push_back(lease);
+  ++acts_for_.leases;
+}
+
+record_ptr caller::give_up() {
+  const auto lease = leases_.back();
+  leases_.pop_back();
+  --acts_for_.leases;
+  return lease;
+}
+
+// The list has one lock: a part of lock_any() never re-enters, and that is enough here.
+void caller::lock_any() {
+  const detail::lock_request request{.owner = acts_for_.self,
+                                     .bound = true,
+                                     .wait = wait_mode::forever,
+                                     .asked = detail::resolve_terms(client_.settings(), {.renew = plays_.renews})};
+  const auto call = judge_.begin_wait(client_, {name_->name}, "lock_any " + name_->name);
+  ++unanswered_;
+  waits_for_lock_ = true;
+  const auto answered = std::make_shared<bool>(false);
+  auto place = client_.locks().lock_any({name_}, request,
+                                        [self = shared_from_this(), call, answered](const detail::lock_answer& answer) {
+                                          *answered = true;
+                                          self->on_answer(call, *self->name_, self->name_->of.fenced(), answer);
+                                        });
+  if (!*answered) place_ = std::move(place);
+}
+
+// The caller cannot unlock the write lease until the answer. Its owner has that lease all the same.
+void caller::downgrade() {
+  const auto write = give_up();
+  ++acts_for_.leases;
+  const auto reader = std::make_shared<const detail::lock_keys>(detail::shared_reader, name_->name,
+                                                                detail::naming{.prefix = {}, .word = name_->word});
+  const auto call = judge_.begin(client_, "downgrade " + name_->name);
+  judge_.begin_downgrade(write);
+  ++unanswered_;
+  waits_for_lock_ = true;
+  const auto answered = std::make_shared<bool>(false);
+  auto place = client_.locks().downgrade(
+      write, reader, [self = shared_from_this(), call, write, answered](const detail::lock_answer& answer) {
+        *answered = true;
+        --self->unanswered_;
+        self->waits_for_lock_ = false;
+        self->place_.reset();
+        self->judge_.answered(call);
+        self->note(outcome_of(answer.failed, "reads"));
+        self->judge_.end_downgrade(write, answer.value != nullptr);
+        --self->acts_for_.leases;
+        if (answer.value) self->judge_.granted(self->client_, answer.value, false);
+        self->take(answer.value ? answer.value : write);
+        self->go_on_at_once();
+      });
+  if (!*answered) place_ = std::move(place);
 }
 
 void caller::go_on_at_once() {
@@ -101,9 +166,7 @@ void caller::cancel() {
 }
 
 void caller::unlock() {
-  const auto lease = leases_.back();
-  leases_.pop_back();
-  --acts_for_.leases;
+  const auto lease = give_up();
   const auto call = judge_.begin(client_, "unlock " + name_->name);
   judge_.released(lease);
   ++unanswered_;

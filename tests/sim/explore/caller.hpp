@@ -14,7 +14,7 @@
 
 namespace holdfast::sim::explore {
 
-enum class verb : std::uint8_t { lock, try_lock, read, write, unlock };
+enum class verb : std::uint8_t { lock, try_lock, lock_any, read, write, downgrade, unlock };
 
 /// The acts of one caller, one after the other.
 struct role {
@@ -59,6 +59,10 @@ class caller final : public std::enable_shared_from_this<caller> {
  private:
   void lock(verb called);
   void on_answer(std::uint64_t call, const detail::lock_keys& keys, bool fenced, const detail::lock_answer& answer);
+  void lock_any();
+  void downgrade();
+  void take(const record_ptr& lease);
+  record_ptr give_up();
   void unlock();
   void go_on_at_once();
   void note(std::string_view act, std::string_view about = {}) { log_.note(plan_.now(), client_.name(), act, about); }

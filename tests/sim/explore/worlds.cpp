@@ -40,6 +40,14 @@ role once_or_never(std::size_t client, std::size_t owner = 0) {
   return {.client = client, .owner = owner, .acts = {verb::try_lock, verb::unlock}};
 }
 
+role any_of_one(std::size_t client, std::size_t owner) {
+  return {.client = client, .owner = owner, .acts = {verb::lock_any, verb::unlock}};
+}
+
+role downgrades(std::size_t client, std::size_t owner) {
+  return {.client = client, .owner = owner, .acts = {verb::write, verb::downgrade, verb::unlock}};
+}
+
 role with_reentry(std::size_t client) {
   return {.client = client, .acts = {verb::lock, verb::lock, verb::unlock, verb::unlock}};
 }
@@ -204,6 +212,20 @@ std::vector<setting> make_worlds() {
                       {of_side(0, verb::read, 0), outer(of_side(0, verb::read, 1)), of_side(0, verb::write, 2),
                        of_side(0, verb::read, 1)},
                       10));
+  const auto simple_inner =
+      alone(played_by(simple, "simple_inner", "the inner call of an owner is refused, and another caller waits",
+                      {once(0, 0), outer(once(0, 1)), once(0, 2), once(0, 1)}, 10));
+  const auto any_inner =
+      alone(played_by(two, "any_inner", "an owner that is granted a lock by lock_any() waits for its own inner call",
+                      {once(0, 0), outer(any_of_one(0, 1)), once(0, 2), once(0, 1)}, 9));
+  const auto join_inner =
+      alone(played_by(shared, "join_inner", "two readers join a third one, and each may have an inner call",
+                      {of_side(0, verb::read, 0), outer(of_side(0, verb::read, 1)), outer(of_side(0, verb::read, 2)),
+                       of_side(0, verb::write, 3), of_side(0, verb::read, 2)},
+                      6));
+  const auto downgrade_inner =
+      alone(played_by(shared, "downgrade_inner", "a writer that becomes a reader waits for its own inner call",
+                      {outer(downgrades(0, 0)), of_side(0, verb::read, 0), of_side(0, verb::write, 1)}, 12));
   const auto unlocks_passed =
       alone(played_by(pass, "unlocks_passed", "two last unlocks wait for a re-entry, and the lock is passed on",
                       {once(0, 0), at_once(unrenewed(once(0, 0))), once(0, 1)}, 12));
@@ -238,6 +260,7 @@ std::vector<setting> make_worlds() {
       with(fresh(same_owner), "same_owner_reply_lost", with_cut, reply_lost, 8),
       with(fresh(same_owner), "same_owner_pause", with_pause, client_pause, 8),
       grant_inner,
+      any_inner,
       unlocks_released,
       pass,
       with(pass, "pass_reply_lost", with_cut, reply_lost, 9),
@@ -289,11 +312,14 @@ std::vector<setting> make_worlds() {
       readers,
       with(fresh(readers), "shared_readers_lost", with_cut, reply_lost, 7),
       shared_inner,
+      join_inner,
+      downgrade_inner,
       unlocks_readers,
       fenced,
       with(fenced, "fenced_reply_lost", with_cut, reply_lost, 15),
       simple,
       with(simple, "simple_reply_lost", with_cut, reply_lost, 15),
+      simple_inner,
       fair,
       with(fair, "fair_reply_lost", with_cut, reply_lost, 15),
       fair_cancel,
