@@ -188,18 +188,25 @@ void registry::keys_in_question(node_id node) {
 
 // Names may come and go between two portions. A new one asks by itself.
 void registry::ask_next_names() {
+  HOLDFAST_ASSERT(question_);
   const auto [node, spread, last] = *question_;
   auto next = last ? names_.upper_bound(name::key::of(*last)) : names_.begin();
   boost::container::static_vector<name::visit, names_at_once> portion;
   for (; next != names_.end() && portion.size() < names_at_once; ++next) portion.emplace_back(*next);
   if (next == names_.end()) {
-    question_.reset();
+    end_question();
   } else {
     question_->last = portion.back()->keys();
     next_names_.start(parts.env.now() + portion_interval, [this] { ask_next_names(); });
   }
   for (const auto& each : portion)
     if (!node || parts.env.servers.node_of(each->keys()->lock) == *node) each->key_in_question(spread);
+}
+
+// The portion of a question that began again may still be due.
+void registry::end_question() {
+  question_.reset();
+  next_names_.stop();
 }
 
 bool registry::held_since(const lock_keys& keys, time_point since) {
@@ -254,8 +261,7 @@ void registry::hold_is_over(owner_id owner) {
 void registry::close() {
   // The drain is over, so that no ending hold reports to it. Requests go first: their parts leave the lines themselves.
   may_lock.reset();
-  question_.reset();
-  next_names_.stop();
+  end_question();
   fail_requests([](owner_id) { return true; }, "");
   const auto all = visit_all();
   for (const auto& each : all) {

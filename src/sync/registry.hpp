@@ -106,6 +106,7 @@ class registry final : public multi_key_host, private name_host {
   name::visit at(const shared_keys& keys);
   std::vector<name::visit> visit_all();
   void ask_next_names();
+  void end_question();
   name& make_name(const shared_keys& keys, names::iterator before);
   auto unmake_name() const {
     return [&pool = *parts.env.blocks](name* unused) {

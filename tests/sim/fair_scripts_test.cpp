@@ -176,7 +176,7 @@ bool fits(const value& v, std::string_view expected) {
 }
 const std::vector<table> all_rows{{states, rows, fits}};
 
-/// What a script makes of a queue: the places that are left, in their order.
+/// The effect of a script on a queue: the places that are left, in their order.
 struct change {
   const char* name;
   std::vector<arguments> before;

@@ -63,7 +63,7 @@ std::string_view name_of_script(std::string_view digest) {
   return found == std::end(names) ? std::string_view() : found->second;
 }
 
-/// What a script's reply means.
+/// The outcome in a script's reply.
 std::string outcome_of(std::string_view script, const reply& r) {
   if (script.starts_with(simple)) script.remove_prefix(simple.size());
   const bool of_votes = script == "change_marker" || script == "tell_apart";
@@ -190,7 +190,7 @@ void script_listener::token_given(std::size_t machine, const std::string& name, 
   replaced(machine, name) ? judge_.tokens_given_by_another(field, all) : judge_.tokens_given(name, field, all);
 }
 
-// Who has been replaced and does not know it says what nobody else will know.
+// A replaced server that does not know it gives answers that no other server will have.
 void script_listener::look_for_another(std::size_t machine, std::string_view name, const arguments& a, const reply& r) {
   const auto outcome = outcome_of(name, r);
   const bool has_it = outcome == "acquired" || outcome == "confirmed" || outcome == "reads" ||

@@ -26,6 +26,24 @@ struct pushed_waiter : engine_fixture {
   std::size_t asked() const { return sent("simple_acquire"); }
 };
 
+/// The same, and 999 others wait for names of their own.
+struct pushed_crowd : pushed_waiter {
+  std::vector<lock_call> others;
+
+  pushed_crowd() {
+    for (std::size_t n = 1; n < 1'000; ++n) {
+      const auto name = "many" + std::to_string(n);
+      node.command({"SET", name, "other", "PX", "60000"});
+      others.push_back(lock(name.c_str(), simple()));
+      run();
+    }
+  }
+  void change_any() {
+    server.change({});
+    run();
+  }
+};
+
 }  // namespace
 
 TEST_CASE_METHOD(pushed_waiter, "a waiter is woken by a release that no message reports") {
@@ -126,24 +144,33 @@ TEST_CASE_METHOD(pushed_waiter, "a waiter is woken if any key may have changed")
   CHECK(waiting.granted());
 }
 
-TEST_CASE_METHOD(pushed_waiter, "many waiters are woken in portions if any key may have changed") {
-  std::vector<lock_call> waiters;
-  for (std::size_t n = 1; n < 1'000; ++n) {
-    const auto name = "many" + std::to_string(n);
-    node.command({"SET", name, "other", "PX", "60000"});
-    waiters.push_back(lock(name.c_str(), simple()));
-    run();
-  }
+TEST_CASE_METHOD(pushed_crowd, "many waiters are woken in portions if any key may have changed") {
   constexpr auto pause = 49ms;  // of 50 microseconds for each name at most
   random.number = static_cast<std::uint64_t>(nanoseconds(pause).count());
   const auto before = asked();
-  server.change({});
-  run();
+  change_any();
   advance(pause);
   for (const std::size_t portions : {256, 512, 768, 1'000, 1'000}) {
     CHECK(asked() == before + portions);
     advance(100us);
   }
+}
+
+TEST_CASE_METHOD(pushed_crowd, "a crowd that has left between two portions is not woken") {
+  change_any();
+  for (auto& each : others) each.cancel();
+  change_any();
+  node.clear();
+  advance(1s);
+  CHECK(waiting.granted());
+}
+
+TEST_CASE_METHOD(pushed_crowd, "a crowd is not woken between two portions once its client has closed") {
+  change_any();
+  locks->close(0ns, [] {});
+  const auto before = asked();
+  advance(1s);
+  CHECK(asked() == before);
 }
 
 TEST_CASE_METHOD(pushed_waiter, "an answer counts as not tracked if the server has forgotten all meanwhile") {
