@@ -95,7 +95,7 @@ MUTANTS = [
            "const auto from = sent;"),
     Mutant("what is renewed for good was once renewed for a time, and ends with that", "src/sync/hold/hold.cpp",
            "  tell_wishes();\n}\n\nvoid hold::remove",
-           "  if (leases_.size() == 1) tell_wishes();\n}\n\nvoid hold::remove"),
+           "  if (leases_.all().size() == 1) tell_wishes();\n}\n\nvoid hold::remove"),
     Mutant("what one lease asks of renewals outlives it", "src/sync/hold/hold.cpp",
            "  leases_.remove(lease);\n  tell_wishes();",
            "  leases_.remove(lease);"),

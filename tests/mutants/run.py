@@ -44,7 +44,7 @@ TOOLS = {
                     HEAD_OF_A_TEST),
     "sim": Tool(("holdfast_sim",), ("tests/sim/holdfast_sim", "--seeds", "3000", "--violations", "1"), 300,
                 r"(.*holdfast asserts: .*\n.*|seed \d+: VIOLATION .*)", r"((?:never met|unlisted): .*)"),
-    "explore": Tool(("holdfast_explore",), ("tests/sim/holdfast_explore",), 300,
+    "explore": Tool(("holdfast_explore",), ("tests/sim/holdfast_explore", "--violations", "1"), 300,
                     r"(.*holdfast asserts: .*\n.*|VIOLATION .*)"),
     # What no other tool sees: what is done beyond the strand of one client, by a server's ACL, by the kernel.
     "integration": Tool(("holdfast_integration_tests",),

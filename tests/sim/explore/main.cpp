@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
-// holdfast_explore [--delays N] [--faults N] [--depth N] [--paths N] [WORLD…]
-//     searches these worlds, or all, and prints the states and paths of each; fails if a path is a violation
+// holdfast_explore [--delays N] [--faults N] [--depth N] [--paths N] [--violations N] [WORLD…]
+//     searches these worlds, or all, or until so many were a violation, and prints the states and paths of each; fails
+//     if a path is a violation
 // holdfast_explore --check FILE
 //     searches all, and fails if a world has other numbers than in the file, which says how to update it
 // holdfast_explore --replay WORLD PLAN
@@ -24,6 +25,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/explore/abort_report.hpp"
 #include "sim/explore/worlds.hpp"
 
 namespace {
@@ -33,7 +35,7 @@ using namespace holdfast::sim::explore;
 constexpr int exit_usage = 64;
 
 struct options {
-  std::optional<std::size_t> delays, faults, depth, paths;
+  std::optional<std::size_t> delays, faults, depth, paths, violations;
   std::string check;
   std::vector<std::string> names;
 };
@@ -53,11 +55,12 @@ std::optional<options> parse(const std::vector<std::string>& words) {
       continue;
     }
     if (++at == words.size()) return std::nullopt;
-    auto* const bound = word == "--delays"   ? &made.delays
-                        : word == "--faults" ? &made.faults
-                        : word == "--depth"  ? &made.depth
-                        : word == "--paths"  ? &made.paths
-                                             : nullptr;
+    auto* const bound = word == "--delays"       ? &made.delays
+                        : word == "--faults"     ? &made.faults
+                        : word == "--depth"      ? &made.depth
+                        : word == "--paths"      ? &made.paths
+                        : word == "--violations" ? &made.violations
+                                                 : nullptr;
     if (bound && (*bound = number(words[at]))) continue;
     if (word != "--check") return std::nullopt;
     made.check = words[at];
@@ -116,7 +119,7 @@ searched search(const setting& of, const options& within) {
   if (within.depth) bounds.depth = *within.depth;
   if (within.paths) bounds.paths = *within.paths;
   const auto begin = std::chrono::steady_clock::now();
-  auto done = explore([&](chooser& decides) { return live(of, decides); }, bounds);
+  auto done = explore([&](chooser& decides) { return live_reported(of, decides); }, bounds);
   return {std::move(done), std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count()};
 }
 
@@ -151,7 +154,7 @@ int run(const options& within) {
       std::cerr << "no world: " << name << '\n';
       return exit_usage;
     }
-  bool good = true;
+  std::size_t violations = 0;
   counts found;
   std::atomic<std::size_t> next{0};
   std::mutex mutex;
@@ -163,14 +166,15 @@ int run(const options& within) {
       const std::lock_guard lock(mutex);
       print(of, one);
       found[std::string(of.name)] = std::to_string(one.done.states) + ' ' + std::to_string(one.done.paths);
-      good &= one.done.found.empty();
+      violations += one.done.found.size();
+      if (within.violations && violations >= *within.violations) next = all_worlds().size();
     }
   };
   std::vector<std::thread> threads;
   for (unsigned n = 0; n < std::max(1U, std::thread::hardware_concurrency()); ++n) threads.emplace_back(search_some);
   for (auto& each : threads) each.join();
-  if (!within.check.empty()) good &= are_as_committed(found, within.check);
-  return good ? 0 : 1;
+  const bool good = within.check.empty() || are_as_committed(found, within.check);
+  return good && violations == 0 ? 0 : 1;
 }
 
 }  // namespace
@@ -180,9 +184,12 @@ int main(int argc, char** argv) {
   if (words.size() == 1 && words[0] == "--list") return list();
   if (words.size() == 3 && words[0] == "--replay") return replay_one(words[1], words[2]);
   const auto within = parse(words);
-  if (within) return run(*within);
-  std::cerr
-      << "usage: " << argv[0]
-      << " [--delays N] [--faults N] [--depth N] [--paths N] [--check FILE] [WORLD…] | --replay WORLD PLAN | --list\n";
+  if (within) {
+    report_aborts();
+    return run(*within);
+  }
+  std::cerr << "usage: " << argv[0]
+            << " [--delays N] [--faults N] [--depth N] [--paths N] [--violations N] [--check FILE] [WORLD…]"
+               " | --replay WORLD PLAN | --list\n";
   return exit_usage;
 }
