@@ -42,6 +42,7 @@ class small_world {
         scripts_(judge_, servers_, log_, met_), name_(keys("orders")),
         strikes_(of.faults, beyond_ttl, plan_, servers_, clients_, judge_) {
     judge_add(*name_);
+    if (of.faults == no_fault) judge_.expect_bounds();
     if (of.servers == detail::deployment::primaries) found();
     for (std::size_t n = 0; n < of.clients; ++n) add_client(n);
     for (const auto& each : of.callers) callers_.push_back(make_caller(each, name_));
@@ -145,9 +146,18 @@ class small_world {
         all.push_back(warms_up(n, name));
         act(*all.back());
       }
-    while (!std::ranges::all_of(all, [](const auto& each) { return each->done(); }))
-      for (const auto& each : all)
-        if (each->next()) act(*each);
+    const auto latest = plan_.now() + patience;
+    while (!std::ranges::all_of(all, [](const auto& each) { return each->done(); })) {
+      if (plan_.now() > latest) throw violation("no end:" + judge_.unanswered());
+      bool waits = true;
+      for (const auto& each : all) {
+        if (!each->next()) continue;
+        act(*each);
+        waits = false;
+      }
+      // A waiter that no message wakes is let in later, or never.
+      if (waits) plan_.run_until(plan_.now() + warm_up_step);
+    }
     // The judges expect nothing of a client that has just begun.
     plan_.run_until(plan_.now() + bounds::undisturbed(settings_));
     for (std::size_t n = 0; n < setting_.clients && setting_.fresh; ++n)

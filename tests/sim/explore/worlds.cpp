@@ -12,6 +12,9 @@ namespace {
 
 using deployment = detail::deployment;
 
+// A renewal is due after a third of the TTL.
+constexpr std::size_t delays_beyond_ttl = 4;
+
 role once(std::size_t client, std::size_t owner = 0) {
   return {.client = client, .owner = owner, .acts = {verb::lock, verb::unlock}};
 }
@@ -90,6 +93,20 @@ setting with(setting of, std::string_view name, std::string_view about, std::uin
   of.faults = faults;
   of.within = {.delays = 0, .faults = 1, .depth = depth};
   return of;
+}
+
+/// Its only caller keeps what it has while the time goes on beyond the TTL. Each renewal is on its way meanwhile.
+setting kept(const setting& of, std::string_view name, role plays) {
+  auto made = alone(played_by(of, name, "a holder that is renewed beyond the TTL", {plays}, search_bounds::none));
+  made.within = {.delays = delays_beyond_ttl};
+  return fresh(made);
+}
+
+setting kept_with(const setting& of, std::string_view name, std::string_view about, std::uint32_t faults,
+                  std::size_t depth) {
+  auto made = with(of, name, about, faults, depth);
+  made.within.delays = delays_beyond_ttl;
+  return made;
 }
 
 std::vector<setting> make_worlds() {
@@ -195,6 +212,11 @@ std::vector<setting> make_worlds() {
                 {of_side(0, verb::read, 0), of_side(0, verb::read, 1), cancelled(of_side(1, verb::write))}, 12);
   const auto rides = played_by(fair, "fair_rides", "two callers of one client, and another client",
                                {once(0, 0), cancelled(once(0, 1)), once(1)}, 12);
+  auto fair_order = fresh(played_by(fair, "fair_order", "three clients, and each is let in when its turn has come",
+                                    {once(0), once(1), once(2)}, 15));
+  fair_order.clients = 3;
+  fair_order.symmetric = true;
+  fair_order.within.delays = 1;
   const auto fair_cancel =
       played_by(fair, "fair_cancel", "each of two callers may cancel", {cancelled(once(0)), cancelled(once(1))}, 15);
   const auto red_cancel = played_by(red, "red_lock_cancel", "a lock of three servers, and a caller may cancel",
@@ -237,6 +259,9 @@ std::vector<setting> make_worlds() {
       {at_once({.acts = {verb::read, verb::read, verb::unlock, verb::unlock}}), of_side(0, verb::read, 1)}, 12));
   auto slow = with(two, "two_slow", "a connection ends with its replies, and a caller is slow", reply_lost, 11);
   slow.within.delays = 1;
+  const auto kept_plain = kept(two, "kept", once(0));
+  const auto kept_permits = kept(two_permits, "kept_permits", for_permits(0, 0, 2));
+  const auto kept_reader = kept(shared, "kept_reader", of_side(0, verb::read));
   return {
       two,
       slow,
@@ -322,10 +347,27 @@ std::vector<setting> make_worlds() {
       simple_inner,
       fair,
       with(fair, "fair_reply_lost", with_cut, reply_lost, 15),
+      fair_order,
       fair_cancel,
       with(fresh(fair_cancel), "fair_cancel_lost", with_cut, reply_lost, 8),
       rides,
       with(fresh(rides), "fair_rides_lost", with_cut, reply_lost, 7),
+      kept_plain,
+      kept_with(kept_plain, "kept_reply_lost", with_cut, reply_lost, 14),
+      kept_with(kept_plain, "kept_command_lost", with_lost, command_lost, 17),
+      kept_with(kept_plain, "kept_restart", with_restart, server_restart, 11),
+      kept_with(kept_plain, "kept_loss", with_loss, server_loss, 11),
+      kept_with(kept_plain, "kept_late", with_late, late, 17),
+      kept_with(kept_plain, "kept_client_pause", with_pause, client_pause, 20),
+      kept_with(kept_plain, "kept_server_pause", with_stop, server_pause, 14),
+      kept_permits,
+      kept_with(kept_permits, "kept_permits_lost", with_cut, reply_lost, 14),
+      kept_reader,
+      kept_with(kept_reader, "kept_reader_lost", with_cut, reply_lost, 14),
+      kept(shared, "kept_writer", of_side(0, verb::write)),
+      kept(simple, "kept_simple", once(0)),
+      kept(fenced, "kept_fenced", once(0)),
+      kept(two, "kept_reentry", with_reentry(0)),
   };
 }
 
