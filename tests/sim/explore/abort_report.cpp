@@ -14,8 +14,9 @@
 namespace holdfast::sim::explore {
 namespace {
 
-/// What this thread lives. No world: nothing.
+/// The world that this thread lives; null: none.
 thread_local const setting* lived = nullptr;
+/// The options that the path in it has taken.
 thread_local plan taken;
 
 class recorder final : public chooser {

@@ -12,7 +12,7 @@ namespace {
 
 using deployment = detail::deployment;
 
-// A renewal is due after a third of the TTL.
+// A delay ends with the next renewal, a third of the TTL later. So the fourth one is beyond the TTL.
 constexpr std::size_t delays_beyond_ttl = 4;
 
 role once(std::size_t client, std::size_t owner = 0) {
@@ -95,13 +95,14 @@ setting with(setting of, std::string_view name, std::string_view about, std::uin
   return of;
 }
 
-/// Its only caller keeps what it has while the time goes on beyond the TTL. Each renewal is on its way meanwhile.
+/// Its only caller keeps its hold while the time goes on beyond the TTL, and renewals are sent.
 setting kept(const setting& of, std::string_view name, role plays) {
   auto made = alone(played_by(of, name, "a holder that is renewed beyond the TTL", {plays}, search_bounds::none));
   made.within = {.delays = delays_beyond_ttl};
   return fresh(made);
 }
 
+/// The same with a fault.
 setting kept_with(const setting& of, std::string_view name, std::string_view about, std::uint32_t faults,
                   std::size_t depth) {
   auto made = with(of, name, about, faults, depth);
