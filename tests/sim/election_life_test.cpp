@@ -132,7 +132,7 @@ class election_life {
     if (std::exchange(of.campaigns, true)) return;
     detail::terms asked{.ttl = std::chrono::duration_cast<detail::terms::duration>(ttl), .renew = true};
     const detail::lock_request request{.owner = holdfast::owner(), .asked = asked};
-    of.client->locks().lock(chief("v"), request, [this, &of](detail::lock_answer answer) {
+    of.client->locks().lock(chief("v"), request, [&of](detail::lock_answer answer) {
       of.campaigns = false;
       if (!answer.value) return;
       of.lead = std::move(answer.value);

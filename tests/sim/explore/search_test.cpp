@@ -110,7 +110,7 @@ path_end lose_an_update(chooser& decides) {
 /// A waiter sleeps if it finds the lock taken. With `loses` a wake-up that comes before it sleeps is forgotten.
 path_end wait_for_wake_up(chooser& decides, bool loses) {
   bool free = false, checked = false, asleep = false, woken = false, in = false;
-  for (std::uint64_t steps = 0;; ++steps) {
+  for (;;) {
     std::vector<option> options;
     if (!checked)
       options.push_back({"check", 1});
